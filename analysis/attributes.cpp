@@ -194,6 +194,12 @@ struct AttributesOf {
     return result.add_if(op.rotary_size != 0, fmt::format("rotated {}", op.rotary_size));
   }
   A operator()(const op::Einsum& op) const { return A().add(op.equation); }
+  A operator()(const op::Segment& op) const {
+    A result;
+    if (op.graph == nullptr) return result;
+    for (const Node& node : op.graph->nodes) result.add(std::string(name_of(node.op)));
+    return result;
+  }
 
   template <class T>
   requires std::is_empty_v<T> A operator()(const T&) const { return {}; }

@@ -259,7 +259,8 @@ void mark_smallest(ScopeSummary& scope) {
 struct SampleBlock {
   std::vector<Tensor<double>> computed;
   const Trace& trace;
-  const Reference &accumulated, &local;
+  const Reference* accumulated;  ///< null: layers are compared by themselves
+  const Reference& local;
   const Bounds& bounds;
   std::int64_t first_sample, samples;
 };
@@ -410,7 +411,8 @@ struct Comparer::State {
       summary.first_void = std::move(found);
     layer.local.add(computed.values, block.local.layers[node].values, all_values(bounds.local), block.first_sample,
                     summary.outputs);
-    layer.accumulated.add(computed.values, block.accumulated.layers[node].values, all_values(bounds.accumulated),
+    if (block.accumulated == nullptr) return;
+    layer.accumulated.add(computed.values, block.accumulated->layers[node].values, all_values(bounds.accumulated),
                           block.first_sample, summary.outputs);
   }
 
@@ -451,9 +453,10 @@ struct Comparer::State {
     const Tensor<double>& operand = producer ? block.computed[*producer] : fixed;
     const std::size_t at = BroadcastIndex(operand.shape, shape)(i);
     found.operands.push_back(operand.values[at]);
-    const bool is_known = producer && block.accumulated.layers[*producer].values[at].is_finite();
+    const bool is_known =
+        producer && block.accumulated != nullptr && block.accumulated->layers[*producer].values[at].is_finite();
     found.exact_operands.push_back(!producer  ? operand.values[at]
-                                   : is_known ? block.accumulated.layers[*producer].values[at].hi
+                                   : is_known ? block.accumulated->layers[*producer].values[at].hi
                                               : std::numeric_limits<double>::quiet_NaN());
   }
 
@@ -467,14 +470,14 @@ struct Comparer::State {
     outputs[output].is_counted = true;
     const LayerBounds& bounds = block.bounds.layers[*node];
     outputs[output].kappa.add(bounds.kappa.values);
-    outputs[output].scope.add(block.computed[*node].values, block.accumulated.layers[*node].values,
+    outputs[output].scope.add(block.computed[*node].values, block.accumulated->layers[*node].values,
                               all_values(bounds.accumulated), block.first_sample, per_sample);
   }
 
   void add_target(const SampleBlock& block, const OutputTarget& one) {
     const std::size_t node = *graph.producer(graph.outputs[one.output]);
     if (one.target < block.bounds.targets.size())
-      outputs[one.output].add_target(block.computed[node].values, block.accumulated.layers[node].values,
+      outputs[one.output].add_target(block.computed[node].values, block.accumulated->layers[node].values,
                                      block.bounds.targets[one.target], block.first_sample);
   }
 
@@ -511,7 +514,7 @@ struct Comparer::State {
     for (std::size_t sample = 0; sample < static_cast<std::size_t>(block.samples); ++sample) {
       const std::size_t i = a.index(sample);
       double value = block.computed[a.node].values[i];
-      Ball exact = block.accumulated.layers[a.node].values[i];
+      Ball exact = block.accumulated->layers[a.node].values[i];
       double kappa_weight = weight_of(bounds.layers[a.node].kappa, i, value);
       std::vector<double> bound_values;
       for (const BoundResult* bound : of_a) bound_values.push_back(bound->values.values[i]);
@@ -520,7 +523,7 @@ struct Comparer::State {
         const double subtrahend = block.computed[b.node].values[j];
         kappa_weight += weight_of(bounds.layers[b.node].kappa, j, subtrahend);
         const Difference d = exact_difference(value, subtrahend);
-        exact = exact - block.accumulated.layers[b.node].values[j] - exact_ball(d.rest);
+        exact = exact - block.accumulated->layers[b.node].values[j] - exact_ball(d.rest);
         for (std::size_t k = 0; k < combined.size(); ++k) {
           const BoundResult* match = find_bound(of_b, combined[k].kind);
           const double other = match ? match->values.values[j] : std::numeric_limits<double>::infinity();
@@ -544,7 +547,8 @@ struct Comparer::State {
     if (block.local.undecided > 0)
       result.reference_undefined +=
           std::min(count_undefined(graph, block.computed, block.local), block.local.undecided);
-    for (const Reference* reference : {&block.accumulated, &block.local}) {
+    for (const Reference* reference : {block.accumulated, &block.local}) {
+      if (reference == nullptr) continue;
       for (const auto& [bits, count] : reference->rungs) result.rungs[bits] += count;
       result.reference_undecided += reference->undecided;
       result.reference_valueless += reference->valueless;
@@ -557,7 +561,7 @@ struct Comparer::State {
   bool may_take_other_steps(const Trace& trace) const {
     if (trace.provenance.program.starts_with("driftbound")) return false;
     return std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                       [](const Node& node) { return has_other_bodies(node.op); });
+                       [](const Node& node) { return count_of_other_bodies(node.op) > 0; });
   }
 
   /// Leaves open what exceeds bounds of any run alone, where a layer may have been computed by other steps.
@@ -631,7 +635,7 @@ Comparer::Comparer(const Graph& graph, std::vector<Scalar> scalars, double thres
     : state_(new State{graph, std::move(scalars), threshold, std::move(outputs)}) {}
 Comparer::~Comparer() = default;
 
-void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
+void Comparer::add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
                    const Bounds& bounds, std::int64_t first_sample,
                    const std::function<void(std::size_t)>& before_layer) {
   State& s = *state_;
@@ -642,9 +646,11 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
     if (before_layer) before_layer(node);
     s.add_layer(block, node);
   }
-  for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) s.add_output(block, output);
-  for (const OutputTarget& one : s.output_targets) s.add_target(block, one);
-  for (std::size_t i = 0; i < s.scalars.size(); ++i) s.add_scalar(block, i);
+  if (accumulated != nullptr) {
+    for (std::size_t output = 0; output < s.graph.outputs.size(); ++output) s.add_output(block, output);
+    for (const OutputTarget& one : s.output_targets) s.add_target(block, one);
+    for (std::size_t i = 0; i < s.scalars.size(); ++i) s.add_scalar(block, i);
+  }
   s.add_references(block);
   s.result.samples += block.samples;
   for (const NotByRows& one : bounds.not_by_rows) add_to(s.result.not_by_rows, one);

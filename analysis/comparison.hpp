@@ -132,6 +132,38 @@ struct VoidCase {
   bool is_in_range() const { return exact && std::abs(*exact) <= largest / 2.0; }
 };
 
+/// A layer that is the result of a record, of a run that was recorded op by op.
+struct RecordSummary {
+  std::string op;          ///< as it was recorded: "aten::addmm"
+  std::string module;      ///< dotted path; may be empty
+  std::string arithmetic;  ///< name of the declared one
+  std::string device;
+  std::int64_t rank = 0, result = 0;
+  std::int64_t elements = 0;  ///< of the whole result
+  std::int64_t judged = 0;
+  std::int64_t draws = 0;     ///< independent ones among those judged; 0: all elements were to be judged
+  std::int64_t infinite = 0;  ///< elements that are infinite, or NaN, as their operands make them
+  std::int64_t lacking = 0;   ///< elements for which a part of an operand is not recorded
+};
+
+/// Records of one op that are not judged, for one reason.
+struct NotJudged {
+  std::string op, why;
+  std::string first;  ///< name of the first one
+  std::int64_t count = 0;
+};
+
+/// A run that was recorded op by op, as a whole.
+struct RunSummary {
+  std::int64_t records = 0;
+  std::int64_t views = 0;                    ///< results that move elements: there is nothing to judge
+  std::int64_t not_judged = 0;               ///< results
+  std::int64_t draws = 0;                    ///< elements drawn of every result; 0: all were judged
+  std::vector<ArithmeticModel> arithmetics;  ///< of the records that are judged, each name once
+  std::vector<NotJudged> reasons;
+  std::vector<std::string> problems;  ///< of the recording as a whole, one sentence each
+};
+
 struct LayerSummary {
   std::size_t index = 0;
   std::string name;
@@ -150,6 +182,7 @@ struct LayerSummary {
   std::optional<VoidCase> first_void;  ///< the first value that is not finite
   std::string explained_by;            ///< earlier layer whose non-finite values or violation explain this one's
   ScopeSummary local, accumulated;
+  std::optional<RecordSummary> record;  ///< of a run that was recorded op by op
   Status status = Status::holds;
 };
 
@@ -225,6 +258,7 @@ struct Comparison {
   Status verdict = Status::holds;
   std::vector<OpenQuestion> open_questions;  ///< at most one a question
   std::optional<ClosestApproach> closest;
+  std::optional<RunSummary> run;  ///< where the layers are results of records
   double threshold = 0.5;
 };
 
@@ -254,10 +288,11 @@ public:
   Comparer(const Comparer&) = delete;
   Comparer& operator=(const Comparer&) = delete;
 
-  /// One evaluation: its trace (without sample axis where the model is not batched), references and bounds.
+  /// One evaluation: its trace (without sample axis where the model is not batched), references and bounds. Without an
+  /// accumulated reference (null) every layer is compared by itself, and outputs and scalars are left out.
   /// `before_layer`, if given, is called with every layer just before it is compared, and may put other references in
   /// the place of these.
-  void add(const BatchLayout& layout, const Trace& trace, const Reference& accumulated, const Reference& local,
+  void add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
            const Bounds& bounds, std::int64_t first_sample,
            const std::function<void(std::size_t layer)>& before_layer = {});
   Comparison finish();

@@ -72,7 +72,8 @@ Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const KnownExac
 }
 
 struct References {
-  Reference accumulated, local;
+  std::optional<Reference> accumulated;  ///< empty: layers are judged alone
+  Reference local;
 };
 
 /// Whether a radius alone keeps a verdict open: the bound lies between the two ends of the error's enclosure.
@@ -111,9 +112,10 @@ bool any_open(const LayerTrace& layer, const Tensor<Ball>& exact, const std::vec
   return false;
 }
 
-References references_of(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy) {
-  References references{{}, maker.local(trace, policy)};
-  references.accumulated = maker.accumulated(trace.inputs, policy, &trace, &references.local);
+References references_of(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy,
+                         bool are_local) {
+  References references{std::nullopt, maker.local(trace, policy)};
+  if (!are_local) references.accumulated = maker.accumulated(trace.inputs, policy, &trace, &references.local);
   return references;
 }
 
@@ -122,21 +124,27 @@ References references_of(const ReferenceMaker& maker, const Trace& trace, const 
 /// bound is tiny.
 class SharpenedReferences {
 public:
-  SharpenedReferences(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy)
-      : maker_(maker), trace_(trace), policy_(policy), references_(references_of(maker, trace, policy)) {}
+  SharpenedReferences(const ReferenceMaker& maker, const Trace& trace, const PrecisionPolicy& policy, bool are_local)
+      : maker_(maker),
+        trace_(trace),
+        policy_(policy),
+        are_local_(are_local),
+        references_(references_of(maker, trace, policy, are_local)) {}
 
-  const Reference& accumulated() const { return references_.accumulated; }
+  /// Null: layers are judged alone.
+  const Reference* accumulated() const { return references_.accumulated ? &*references_.accumulated : nullptr; }
   const Reference& local() const { return references_.local; }
 
   /// Before the layer is held against its bounds, while both are near the processor.
   void sharpen(std::size_t layer, const LayerBounds& bounds) {
     constexpr double sharper = 0x1p-360;
-    if (is_sharp_ || !(any_open(trace_.layers[layer], local().layers[layer], bounds.local) ||
-                       any_open(trace_.layers[layer], accumulated().layers[layer], bounds.accumulated)))
-      return;
+    const bool is_open =
+        any_open(trace_.layers[layer], local().layers[layer], bounds.local) ||
+        (accumulated() != nullptr && any_open(trace_.layers[layer], accumulated()->layers[layer], bounds.accumulated));
+    if (is_sharp_ || !is_open) return;
     policy_.relative_radius = std::min(policy_.relative_radius, sharper);
     policy_.of_rounding = 0.0;
-    references_ = references_of(maker_, trace_, policy_);
+    references_ = references_of(maker_, trace_, policy_, are_local_);
     is_sharp_ = true;
   }
 
@@ -144,6 +152,7 @@ private:
   const ReferenceMaker& maker_;
   const Trace& trace_;
   PrecisionPolicy policy_;
+  bool are_local_;
   References references_;
   bool is_sharp_ = false;
 };
@@ -258,6 +267,24 @@ void add_boxes(const Graph& graph, const Trace& trace, const JudgeOptions& optio
   comparison.box_without_number = outputs.empty() && options.scalars.empty();
 }
 
+/// Bounds of one layer at its recorded operands, of those that are wanted.
+std::vector<BoundRequest> local_bounds(const std::vector<BoundRequest>& wanted) {
+  std::vector<BoundRequest> local;
+  for (const BoundKind kind : {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic,
+                               BoundKind::running, BoundKind::order_aware})
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), BoundRequest(kind)) != wanted.end())
+      local.emplace_back(kind);
+  return local;
+}
+
+/// Elements of one sample of the inputs and of the result.
+std::int64_t elements_of_sample(const Trace& trace) {
+  std::size_t elements = 0;
+  for (const auto& [name, tensor] : trace.inputs.tensors) elements += tensor.size();
+  for (const LayerTrace& layer : trace.layers) elements += layer.output.size();
+  return static_cast<std::int64_t>(elements) / std::max<std::int64_t>(trace.samples, 1);
+}
+
 }  // namespace
 
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& asked) {
@@ -278,12 +305,12 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const std::int64_t count = std::min(block, trace.samples - first);
     const Trace part = slice(graph, layout, trace, first, count);
-    SharpenedReferences references(reference_maker, part, options.precision);
+    SharpenedReferences references(reference_maker, part, options.precision, false);
     const Bounds bounds =
-        wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated().layers}, options);
+        wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
-    if (options.keep_reference) options.keep_reference(references.accumulated(), first, count);
+    if (options.keep_reference) options.keep_reference(*references.accumulated(), first, count);
     if (options.progress && !options.progress(first + count, trace.samples) && first + count < trace.samples) {
       judgement.interrupted = true;
       break;
@@ -292,6 +319,26 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
   judgement.comparison = comparer.finish();
   if (box && !judgement.interrupted) add_boxes(graph, trace, options, *box, outputs, judgement.comparison);
   return judgement;
+}
+
+void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,
+                      Comparer& comparer) {
+  constexpr std::int64_t most_elements = std::int64_t{1} << 19;
+  JudgeOptions options = asked;
+  options.bounds = local_bounds(asked.bounds);
+  const BatchLayout layout = batch_layout(graph);
+  const std::int64_t block =
+      layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(elements_of_sample(trace), 1), 1)
+                     : 1;
+  const Bounder bounder(graph, how_to_bound(options, (trace.samples + block - 1) / block));
+  const ReferenceMaker reference_maker(graph);
+  for (std::int64_t first = 0; first < trace.samples; first += block) {
+    const Trace part = slice(graph, layout, trace, first, std::min(block, trace.samples - first));
+    SharpenedReferences references(reference_maker, part, options.precision, true);
+    const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, options);
+    comparer.add(layout, part, nullptr, references.local(), bounds, first_sample + first,
+                 [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
+  }
 }
 
 }  // namespace driftbound::analysis

@@ -43,4 +43,10 @@ struct Judgement {
 /// Throws:    what bound() and the references throw
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
 
+/// Compares every layer of a trace with the exact layer at its recorded operands and with the local bounds, and adds the
+/// results to a comparer of this graph, or of one with the same nodes. The failure probability is that of this call.
+/// Throws:    as judge()
+void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& options, std::int64_t first_sample,
+                      Comparer& comparer);
+
 }  // namespace driftbound::analysis

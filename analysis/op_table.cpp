@@ -19,6 +19,7 @@
 #include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/model/op_kinds.hpp"
+#include "driftbound/model/recorded_call.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -242,6 +243,21 @@ constexpr std::string_view about_constants = R"(
 Constants that are computed when a model is loaded, exactly: moved elements, exact casts, and on integers
 )";
 
+constexpr std::string_view about_recorded_ops = R"(
+## Recorded ops
+Names that calls may have in a recorded run (trace version 2, [file-formats.md](file-formats.md)), beside those of ONNX,
+and what they are. In-place forms (`aten::relu_`) are the plain op. A call with an argument that is not known, or that
+computes with integers, is not judged.
+
+)";
+
+std::string recorded_ops() {
+  std::vector<Strings> rows = {{"op", "is"}};
+  for (const CallableOp& op : callable_ops())
+    rows.push_back({fmt::format("`{}`", op.name), std::string(op.meaning)});
+  return table(rows);
+}
+
 }  // namespace
 
 OpRow row_of(const Op& op) {
@@ -262,7 +278,8 @@ std::string describe_ops() {
   text += family("Composites", about_composites, Family::composite);
   text += std::string(about_bodies) + formulas();
   text += std::string(about_loading) + limits();
-  return text + std::string(about_constants) + wrapped(onnx_integer_ops(), ".\n");
+  text += std::string(about_constants) + wrapped(onnx_integer_ops(), ".\n");
+  return text + std::string(about_recorded_ops) + recorded_ops();
 }
 
 }  // namespace driftbound::analysis

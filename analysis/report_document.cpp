@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "analysis/judge_records.hpp"
 #include "analysis/report_parts.hpp"
 #include "analysis/text.hpp"
 
@@ -22,15 +23,28 @@ Cell error_cell(const ScopeSummary& scope, double error, Form form = Form::error
   return scope.elements > 0 ? Cell(Number{error, form}) : Cell();
 }
 
+/// The name below that of the record's module.
+std::string name_in_group(const LayerSummary& layer) {
+  const std::string prefix = layer.record ? layer.record->module + "/" : "";
+  return layer.record && layer.name.starts_with(prefix) ? layer.name.substr(prefix.size()) : layer.name;
+}
+
 Row layer_row(const LayerSummary& layer) {
   const ScopeSummary &local = layer.local, &whole = layer.accumulated;
   const BoundSummary* folklore = find_bound(local, BoundKind::seed_gamma);
-  return {{static_cast<std::int64_t>(layer.index), Name{layer.name}, Name{layer.op},
+  return {{static_cast<std::int64_t>(layer.index), Name{name_in_group(layer)}, Name{layer.op},
            layer.fan_in > 0 ? Cell(layer.fan_in) : Cell(), layer.kappa ? Cell(Number{layer.kappa->median}) : Cell(),
            error_cell(local, local.max_error), error_cell(local, local.max_ulps, Form::ratio),
            share_cell(local, any_order_bound(local)), share_cell(local, declared_order_bound(local)),
            folklore ? Cell(Violations{folklore->violations, folklore->checked}) : Cell(),
            error_cell(whole, whole.max_error), share_cell(whole, BoundKind::forward), layer.status}};
+}
+
+/// A line with the name of a module, above the records of its calls.
+Row group_row(const std::string& module, std::size_t columns) {
+  Row row{std::vector<Cell>(columns, std::string())};
+  row.cells[1] = Name{module.empty() ? "(no module)" : module};
+  return row;
 }
 
 Section layers_section(const Comparison& comparison) {
@@ -51,7 +65,14 @@ Section layers_section(const Comparison& comparison) {
               0,
               true,
               {{"", 5}, {"this layer alone", 5}, {"from input", 2}, {"", 1}}};
-  for (const LayerSummary& layer : comparison.layers) table.rows.push_back(layer_row(layer));
+  const std::string* module = nullptr;
+  for (const LayerSummary& layer : comparison.layers) {
+    if (layer.record && (module == nullptr || *module != layer.record->module)) {
+      module = &layer.record->module;
+      table.rows.push_back(group_row(*module, table.columns.size()));
+    }
+    table.rows.push_back(layer_row(layer));
+  }
   return {Paragraph{"Layers", Style::heading, Medium::page}, std::move(table)};
 }
 
@@ -112,6 +133,42 @@ std::string folklore_text(const Report& report) {
                      forgotten_by_folklore(*most, report.context.arithmetic));
 }
 
+/// What of a recording was judged, and what was not.
+Section about_recording(const Comparison& comparison) {
+  Section section;
+  if (!comparison.run) return section;
+  const RunSummary& run = *comparison.run;
+  for (const std::string& problem : run.problems) section.push_back(Paragraph{problem, Style::warning});
+  for (const NotJudged& reason : run.reasons)
+    section.push_back(Paragraph{fmt::format("Not judged: {} ({}, first '{}'): {}.", reason.op,
+                                            reason.count == 1 ? "once" : fmt::format("{} times", reason.count),
+                                            shorten(reason.first, 40), reason.why),
+                                Style::warning});
+  std::int64_t lacking = 0, infinite = 0, fewest = run.draws;
+  for (const LayerSummary& layer : comparison.layers) {
+    lacking += layer.record ? layer.record->lacking : 0;
+    infinite += layer.record ? layer.record->infinite : 0;
+    if (layer.record && layer.record->draws > 0) fewest = std::min(fewest, layer.record->draws);
+  }
+  if (lacking > 0)
+    section.push_back(Paragraph{
+        fmt::format("Not judged: {} elements whose operands are recorded in part, without what they need.", lacking),
+        Style::warning});
+  if (infinite > 0)
+    section.push_back(Paragraph{fmt::format(
+        "{} elements are infinite, or no numbers, exactly as their operands make them (masks, mostly).", infinite)});
+  if (run.draws > 0)
+    section.push_back(Paragraph{fmt::format(
+        "Audit: {} elements drawn of every larger result. If more than {:.2g} % of a result's elements exceeded their "
+        "bound, this would have missed it with probability 1e-9{}.",
+        run.draws, 100.0 * share_missed_with(1e-9, run.draws),
+        fewest < run.draws ? fmt::format("; of results whose elements are judged row by row, down to {} are drawn: "
+                                         "{:.2g} %",
+                                         fewest, 100.0 * share_missed_with(1e-9, fewest))
+                           : "")});
+  return section;
+}
+
 /// What stands beside the verdict.
 Section remarks(const Report& report, const ExitRules& rules) {
   Section section;
@@ -119,6 +176,7 @@ Section remarks(const Report& report, const ExitRules& rules) {
     if (!text.empty()) section.push_back(Paragraph{text, style});
   };
   const Comparison& comparison = report.comparison;
+  section = about_recording(comparison);
   for (const std::string& node : report.context.left_out)
     add("Outputs behind this node are left out, as this version does not support it: " + node, Style::warning);
   if (!report.context.bounds_left_out.empty())
@@ -167,6 +225,13 @@ std::string formats_text(const ReportContext& context) {
 
 Section about_run(const Report& report) {
   const ReportContext& c = report.context;
+  if (const auto& run = report.comparison.run) {
+    std::vector<std::string> names;
+    for (const ArithmeticModel& arithmetic : run->arithmetics) names.push_back(arithmetic.name);
+    return {Paragraph{fmt::format("{} · {} · {} · {} records, {} views among their results", shorten(c.model_file, 44),
+                                  shorten(backend_text(c.provenance), 48), fmt::join(names, ", "), run->records,
+                                  run->views)}};
+  }
   Section section = {Paragraph{fmt::format("{} · {} · {} in order {} · {} samples", shorten(c.model_file, 44),
                                            shorten(backend_text(c.provenance), 48), c.arithmetic.name,
                                            to_string(c.arithmetic.order), report.comparison.samples)},

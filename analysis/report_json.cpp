@@ -89,6 +89,26 @@ Json to_json(const std::optional<VoidCase>& one) {
                 "exact"_key = finite_or_null(one->exact), "largest"_key = one->largest);
 }
 
+Json to_json(const std::optional<RecordSummary>& record) {
+  if (!record) return nullptr;
+  return object("op"_key = record->op, "module"_key = text_or_null(record->module),
+                "arithmetic"_key = record->arithmetic, "device"_key = text_or_null(record->device),
+                "rank"_key = record->rank, "result"_key = record->result, "elements"_key = record->elements,
+                "judged"_key = record->judged, "draws"_key = record->draws > 0 ? Json(record->draws) : Json(nullptr),
+                "infinite"_key = record->infinite, "lacking"_key = record->lacking);
+}
+
+Json to_json(const std::optional<RunSummary>& run) {
+  if (!run) return nullptr;
+  Json reasons = Json::array();
+  for (const NotJudged& reason : run->reasons)
+    reasons.push_back(object("op"_key = reason.op, "reason"_key = reason.why, "first"_key = reason.first,
+                             "count"_key = reason.count));
+  return object("records"_key = run->records, "views"_key = run->views, "not_judged"_key = run->not_judged,
+                "reasons"_key = reasons, "problems"_key = run->problems,
+                "draws"_key = run->draws > 0 ? Json(run->draws) : Json(nullptr));
+}
+
 Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
   return object("index"_key = layer.index, "name"_key = layer.name, "op"_key = layer.op, "fan_in"_key = layer.fan_in,
                 "outputs"_key = layer.outputs, "compared"_key = layer.compared, "checked"_key = layer.checked,
@@ -97,7 +117,8 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
                 "differing"_key = layer.differing, "non_finite"_key = layer.non_finite,
                 "void"_key = to_json(layer.first_void), "explained_by"_key = text_or_null(layer.explained_by),
                 "local"_key = to_json(layer.local), "accumulated"_key = to_json(layer.accumulated),
-                "attribution"_key = attribution_json(layer.index, breakdown), "status"_key = name_of(layer.status));
+                "attribution"_key = attribution_json(layer.index, breakdown), "record"_key = to_json(layer.record),
+                "status"_key = name_of(layer.status));
 }
 
 Json to_json(const std::vector<NotByRows>& all) {
@@ -204,7 +225,7 @@ Json fields_of(const Report& report) {
                 "seconds"_key = c.seconds, "command"_key = c.command, "model"_key = model_json(c),
                 "inputs"_key = inputs_json(c, report.comparison.samples), "run"_key = run_json(report),
                 "layers"_key = layers, "end_to_end"_key = object("outputs"_key = outputs),
-                "verdict"_key = name_of(report.comparison.verdict),
+                "recording"_key = to_json(report.comparison.run), "verdict"_key = name_of(report.comparison.verdict),
                 "open_questions"_key = to_json(report.comparison.open_questions),
                 "closest"_key = closest_json(report.comparison.closest));
 }

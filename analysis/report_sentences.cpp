@@ -100,6 +100,9 @@ std::string checked_outputs(const Comparison& comparison) {
   const auto counted = [](auto count, std::string_view what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   };
+  if (comparison.run)
+    return fmt::format("{}{} of {}{}", share, counted(compared, "output"),
+                       counted(comparison.layers.size(), "recorded result"), rest);
   return fmt::format("{}{} of {} ({}){}{}", share, counted(compared, "output"),
                      counted(comparison.layers.size(), "layer"), counted(comparison.samples, "sample"),
                      checked == 0 ? checked_from_end_to_end(comparison) : "", rest);

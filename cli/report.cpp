@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/judge.hpp"
+#include "analysis/judge_records.hpp"
 #include "cli/common.hpp"
 #include "cli/files.hpp"
 #include "cli/outputs.hpp"
@@ -39,6 +40,7 @@ struct ReportSettings {
   double threshold = 0.5;
   double failure_probability = 1e-9;
   int max_precision = 4096;
+  std::int64_t audit = 0;  ///< elements drawn of every result of a recording; 0: all are judged
   bool explain = false;
 
   std::vector<std::string> files() const { return outputs.files({save_trace, save_reference}); }
@@ -83,19 +85,24 @@ Trace obtain_trace(const ReportSettings& settings, const LoadedModel& model) {
   return run_model(model, settings.inputs, settings.run, settings.outputs.quiet);
 }
 
-analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,
-                                const std::vector<analysis::Scalar>& scalars, ReferenceRecorder* recorder) {
-  analysis::Progress progress("judging", !settings.outputs.quiet);
+analysis::JudgeOptions judge_options(const ReportSettings& settings, analysis::Progress& progress) {
   analysis::JudgeOptions options;
   options.precision.max_bits = settings.max_precision;
   options.precision.threads = settings.run.thread_count();
-  options.scalars = scalars;
   options.bounds = bounds_to_compute(settings.bounds);
-  if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
   options.threshold = settings.threshold;
   options.failure_probability = settings.failure_probability;
-  options.trace_is_declared_run = settings.trace.empty() && trace.provenance.backend == "cpu";
   options.progress = shown_by(progress);
+  return options;
+}
+
+analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,
+                                const std::vector<analysis::Scalar>& scalars, ReferenceRecorder* recorder) {
+  analysis::Progress progress("judging", !settings.outputs.quiet);
+  analysis::JudgeOptions options = judge_options(settings, progress);
+  options.scalars = scalars;
+  if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
+  options.trace_is_declared_run = settings.trace.empty() && trace.provenance.backend == "cpu";
   options.memory = settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
   if (recorder != nullptr)
     options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) {
@@ -182,6 +189,61 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
   settings.inputs.check(app);
 }
 
+/// A recording says what was computed, and has no outputs.
+void check_recording(const CLI::App& app) {
+  for (const char* option :
+       {"INPUTS",   "--inputs", "--samples", "--domain",  "--shape",          "--rows",      "--arithmetic",
+        "--order",  "--gemm",   "--backend", "--batch",   "--store",          "--trace",     "--functions",
+        "--scalar", "--box",    "--memory",  "--require", "--save-reference", "--save-trace"})
+    if (app.count(option) > 0)
+      throw InvalidArgument(
+          fmt::format("report: {} says nothing of a run that was recorded op by op; leave it out "
+                      "(docs/file-formats.md)",
+                      option));
+}
+
+/// Prints and writes the report. `write_more`: other files that belong to it.
+int publish(const ReportSettings& settings, analysis::Report report, std::chrono::steady_clock::time_point start,
+            const std::function<void()>& write_more) {
+  report.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const analysis::Document document = analysis::document_of(report, exit_rules(settings));
+  settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, settings.explain}, write_more);
+  return report.context.interrupted ? exit_interrupted : document.exit_status;
+}
+
+/// Throws:    InvalidArgument
+void check_numbers(const ReportSettings& settings) {
+  if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
+  if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
+    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+}
+
+/// Judges a run that was recorded op by op, without a model.
+int report_on_recording(const ReportSettings& settings) {
+  const auto start = std::chrono::steady_clock::now();
+  settings.outputs.check({});
+  require_distinct({settings.model}, settings.files());
+  check_numbers(settings);
+  const RecordedRun run(settings.model);
+  analysis::Progress progress("judging", !settings.outputs.quiet);
+  analysis::Judgement judgement =
+      analysis::judge_records(run, judge_options(settings, progress), {settings.audit, settings.inputs.seed});
+  analysis::ReportContext context = {.command = settings.command,
+                                     .date = now_utc(),
+                                     .model_file = settings.model,
+                                     .model_sha256 = sha256_of_file(settings.model),
+                                     .model_format = "recorded ops (trace version 2)",
+                                     .nodes = static_cast<std::int64_t>(run.records().size()),
+                                     .inputs_file = settings.model,
+                                     .provenance = run.provenance(),
+                                     .arithmetic = judgement.comparison.run->arithmetics.empty()
+                                                       ? ArithmeticModel()
+                                                       : judgement.comparison.run->arithmetics.front(),
+                                     .interrupted = judgement.interrupted,
+                                     .requested_samples = 1};
+  return publish(settings, {std::move(context), std::move(judgement.comparison)}, start, [] {});
+}
+
 int run_report(const ReportSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
   settings.outputs.check({settings.save_trace, settings.save_reference});
@@ -191,9 +253,7 @@ int run_report(const ReportSettings& settings) {
   require_distinct({settings.model, settings.trace, settings.inputs.file}, settings.files());
   require_tensor_file(settings.save_trace, "--save-trace");
   require_tensor_file(settings.save_reference, "--save-reference");
-  if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
-  if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
-    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+  check_numbers(settings);
   if (!settings.box.empty()) parse_domain(settings.box, "--box");
   bounds_to_compute(settings.bounds);
   if (!settings.memory.empty()) parse_bytes(settings.memory, "--memory");
@@ -214,12 +274,9 @@ int run_report(const ReportSettings& settings) {
   result.context.left_out = model.left_out;
   for (const BoundRequest& request : judgement.left_out) result.context.bounds_left_out.emplace_back(name_of(request));
   result.context.memory_needed = judgement.memory_needed;
-  result.context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const analysis::Document document = analysis::document_of(result, exit_rules(settings));
-  settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, settings.explain}, [&] {
+  return publish(settings, std::move(result), start, [&] {
     if (!settings.save_reference.empty()) recorder.write(target_of(settings.save_reference), trace.model_sha256);
   });
-  return judgement.interrupted ? exit_interrupted : document.exit_status;
 }
 
 Verb::Run add_report(CLI::App& app, const std::string& command_line) {
@@ -242,6 +299,9 @@ Verb::Run add_report(CLI::App& app, const std::string& command_line) {
       "free)");
   app.add_option("--bounds", settings->bounds, "Bounds to compute, by name, comma-separated (default: all)")
       ->delimiter(',');
+  app.add_option("--audit", settings->audit,
+                 "Of a run recorded op by op: judge so many elements of every result, drawn at random (default: all)")
+      ->check(CLI::PositiveNumber);
   add_option(app, "--max-precision", settings->max_precision, "Limit of the reference's precision in bits",
              CLI::Range(64, 1 << 20));
   app.add_option("--failure-probability", settings->failure_probability,
@@ -264,6 +324,12 @@ Verb::Run add_report(CLI::App& app, const std::string& command_line) {
   app.add_flag("--explain", settings->explain, "Say what every column means");
   settings->outputs.add_quiet_to(app);
   return [settings, &app] {
+    if (is_recorded_run(settings->model)) {
+      check_recording(app);
+      return report_on_recording(*settings);
+    }
+    if (app.count("--audit") > 0)
+      throw InvalidArgument("report: --audit is for a run that was recorded op by op (docs/file-formats.md)");
     check_sources(app, *settings);
     return run_report(*settings);
   };

@@ -50,6 +50,7 @@ std::string_view evaluation_of(const Op& op) {
           [](const op::Attention&) -> View { return "weights as those of MaskedSoftmax"; },
           [](const op::RotaryEmbedding&) -> View { return "pairs; other coordinates are copied"; },
           [](const op::Einsum&) -> View { return "sums, then MatMuls from the left"; },
+          [](const op::Segment&) -> View { return "its steps, one after another"; },
           [](const CompositeFunction auto&) -> View { return by_body; },
           [](const OneOf<op::BatchNormalization, op::RMSNormalization, op::LpNormalization, op::GlobalAveragePool,
                          op::GlobalMaxPool> auto&) -> View { return by_body; },

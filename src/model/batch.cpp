@@ -55,11 +55,6 @@ bool are_full_rank(const std::vector<BatchOperand>& operands, std::size_t rank) 
                      [rank](const BatchOperand& operand) { return is_full_rank(operand, rank); });
 }
 
-bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<BatchOperand>& operands) {
-  const bool rows_are_samples = operands[0].per_sample && !gemm.transpose_a && !operands[1].per_sample;
-  return rows_are_samples && (operands.size() < 3 || is_full_rank(operands[2], 2));
-}
-
 bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& operands, const Shape& result) {
   const BatchOperand& a = operands[0];
   const BatchOperand& b = operands[1];
@@ -67,6 +62,12 @@ bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& ope
   const std::size_t rank = result.size() + dropped;
   if (!is_full_rank(a, rank) || !is_full_rank(b, rank)) return false;  // axis 0 of the operand is axis 0 of the result
   return b.per_sample ? rank >= 3 : rank >= 2;                         // … and is not summed over
+}
+
+bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<BatchOperand>& operands, const Shape& result) {
+  if (operands.size() > 2 && !is_full_rank(operands[2], result.size())) return false;
+  if (result.size() > 2) return keeps_samples_apart(op::MatMul{}, operands, result);
+  return operands[0].per_sample && !gemm.transpose_a && !operands[1].per_sample;
 }
 
 bool body_keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, std::int64_t samples);
@@ -86,7 +87,7 @@ std::vector<Shape> declared_shapes(const Graph& graph, std::int64_t axis_0) {
 bool keeps_samples_apart(const Op& op, const std::vector<BatchOperand>& operands, const Shape& result) {
   return std::visit(
       Overloaded{
-          [&](const op::Gemm& gemm) { return keeps_samples_apart(gemm, operands); },
+          [&](const op::Gemm& gemm) { return keeps_samples_apart(gemm, operands, result); },
           [&](const op::MatMul& matmul) { return keeps_samples_apart(matmul, operands, result); },
           [&](const ElementwiseBinary auto&) { return are_full_rank(operands, result.size()); },
           [&](const OneOf<op::Choice, op::Where> auto&) { return are_full_rank(operands, result.size()); },

@@ -52,9 +52,9 @@ std::vector<Graph> composite_bodies(const Op& op, std::span<const Shape> inputs)
   });
 }
 
-bool has_other_bodies(const Op& op) {
-  return is_composite(op) &&
-         visit_composite(op, [](const auto& composite) { return !composites::other_steps(composite).empty(); });
+std::size_t count_of_other_bodies(const Op& op) {
+  if (!is_composite(op)) return 0;
+  return visit_composite(op, [](const auto& composite) { return composites::other_steps(composite).size(); });
 }
 
 Shape composite_shape(const Op& op, std::span<const Shape> inputs) {

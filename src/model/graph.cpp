@@ -54,7 +54,7 @@ Arity arity(const Op& op) {
           [](const CompositeFunction auto&) { return Arity{}; },
           [](const OneOf<op::LogSoftmax, op::LpNormalization, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
                          op::GlobalMaxPool, op::ArgMax, op::TopK> auto&) { return Arity{}; },
-          [](const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum> auto&) {
+          [](const OneOf<op::SumOf, op::MeanOf, op::MinOf, op::MaxOf, op::Einsum, op::Segment> auto&) {
             return Arity{1, any_number};
           },
           [](const op::MaskedSoftmax&) {

@@ -32,6 +32,8 @@ Mapping map_arithmetic(const NodeView& node) {
 }
 
 Mapping map_gemm(const NodeView& node) {
+  for (const std::size_t slot : {std::size_t{0}, std::size_t{1}})
+    if (rank_of(node, slot).value_or(2) != 2) fail("its operands A and B must be matrices");
   op::Gemm gemm;
   gemm.alpha = real_or(node.proto, "alpha", 1.0f);
   gemm.beta = real_or(node.proto, "beta", 1.0f);

@@ -96,6 +96,11 @@ std::map<std::string, std::string> parse_metadata(const json& object, const std:
 
 }  // namespace
 
+std::optional<ElementType> element_type_of(std::string_view name) {
+  const ElementType* type = find_type(name);
+  return type == nullptr ? std::nullopt : std::optional(*type);
+}
+
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& file)
     : SafetensorsFile(MappedFile::open(file), printable(file.string())) {}
 

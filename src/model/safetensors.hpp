@@ -4,8 +4,10 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,9 @@ private:
   std::vector<std::string> names_;
   std::map<std::string, std::string> metadata_;
 };
+
+/// The element type that a header names "F32", "BF16" …; empty for names of types that there is no tensor of.
+std::optional<ElementType> element_type_of(std::string_view name);
 
 /// Writes a .safetensors file, whole or not at all; every tensor lies aligned to its element size.
 /// Throws:    FileError

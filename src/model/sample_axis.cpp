@@ -20,7 +20,7 @@ public:
 
   Axis operator()(const op::Gemm& gemm) const {
     const bool takes_rows =
-        operands_[0].axis && !operands_[1].axis && *operands_[0].axis == (gemm.transpose_a ? 1u : 0u);
+        result_.size() == 2 && operands_[0].axis && !operands_[1].axis && *operands_[0].axis == (gemm.transpose_a ? 1u : 0u);
     if (!takes_rows) return std::nullopt;
     const bool keeps_rows = operands_.size() < 3 || !operands_[2].axis || aligned(operands_[2]) == 0;
     return keeps_rows ? Axis(0) : std::nullopt;

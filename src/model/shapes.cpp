@@ -42,7 +42,8 @@ void require_positive_inner_dimension(const ProductExtents& extents, const Shape
 
 Shape gemm_shape(const op::Gemm& gemm, std::span<const Shape> inputs) {
   const ProductExtents extents = product_extents(gemm, inputs[0], inputs[1]);
-  const Shape result = {extents.m, extents.n};
+  Shape result = extents.batch;
+  result.insert(result.end(), {extents.m, extents.n});
   if (inputs.size() == 3 && !broadcasts_to(inputs[2], result)) {
     throw ShapeMismatch(
         fmt::format("C {} does not broadcast to the product's shape {}", to_string(inputs[2]), to_string(result)));
@@ -239,18 +240,22 @@ std::vector<std::size_t> permutation_of(const op::Transpose& transpose, std::siz
 }
 
 ProductExtents product_extents(const op::Gemm& gemm, const Shape& a, const Shape& b) {
-  if (a.size() != 2 || b.size() != 2) {
+  if (a.size() < 2 || b.size() < 2) {
     throw ShapeMismatch(fmt::format("A {} and B {} must be matrices", to_string(a), to_string(b)));
   }
+  const auto extent = [](const Shape& shape, bool is_last) { return shape[shape.size() - (is_last ? 1 : 2)]; };
   ProductExtents extents;
-  extents.m = gemm.transpose_a ? a[1] : a[0];
-  extents.k = gemm.transpose_a ? a[0] : a[1];
-  extents.n = gemm.transpose_b ? b[0] : b[1];
-  if (extents.k != (gemm.transpose_b ? b[1] : b[0])) {
+  extents.m = extent(a, gemm.transpose_a);
+  extents.k = extent(a, !gemm.transpose_a);
+  extents.n = extent(b, !gemm.transpose_b);
+  if (extents.k != extent(b, gemm.transpose_b)) {
     throw ShapeMismatch(fmt::format("inner dimensions of A {}{} and B {}{} differ", to_string(a),
                                     gemm.transpose_a ? "^T" : "", to_string(b), gemm.transpose_b ? "^T" : ""));
   }
   require_positive_inner_dimension(extents, a, b);
+  extents.a_batch.assign(a.begin(), a.end() - 2);
+  extents.b_batch.assign(b.begin(), b.end() - 2);
+  extents.batch = broadcast(extents.a_batch, extents.b_batch);
   return extents;
 }
 

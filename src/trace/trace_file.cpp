@@ -84,18 +84,6 @@ std::string text_of(const json& value) {
   return printable(value.is_string() ? value.get<std::string>() : dump_json(value));
 }
 
-/// float32 in an unknown order, its functions as accurate as those of CUDA.
-ArithmeticModel assumed_arithmetic() {
-  ArithmeticModel arithmetic;
-  arithmetic.evidence = Evidence::assumed;
-  arithmetic.source = "default: the trace states no arithmetic";
-  for (FunctionAccuracy entry : function_library("cuda").functions) {
-    entry.evidence = Evidence::assumed;
-    arithmetic.functions.push_back(std::move(entry));
-  }
-  return arithmetic;
-}
-
 /// Nodes whose results are numbers of their type whatever the arithmetic: they are cast to it, or copied or rounded to
 /// integers from such.
 std::vector<bool> are_of_their_type(const Graph& graph) {
@@ -295,6 +283,17 @@ private:
 };
 
 }  // namespace
+
+ArithmeticModel assumed_arithmetic(std::string_view functions) {
+  ArithmeticModel arithmetic;
+  arithmetic.evidence = Evidence::assumed;
+  arithmetic.source = "default: the trace states no arithmetic";
+  for (FunctionAccuracy entry : function_library(functions).functions) {
+    entry.evidence = Evidence::assumed;
+    arithmetic.functions.push_back(std::move(entry));
+  }
+  return arithmetic;
+}
 
 Provenance provenance_from_json(const std::string& text, const std::string& where) {
   const json object = parse_json(text, where + ": provenance");

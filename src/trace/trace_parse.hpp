@@ -13,6 +13,10 @@ namespace driftbound {
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
                   const std::string& where, const Inputs& computed = {});
 
+/// Float32 in an unknown order, with functions as accurate as those of a library: what is assumed of a run that says
+/// nothing.
+ArithmeticModel assumed_arithmetic(std::string_view functions = "cuda");
+
 /// Whether some op, or some library, calls a function of this name.
 bool names_function(std::string_view name);
 

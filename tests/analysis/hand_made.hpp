@@ -58,7 +58,7 @@ struct HandMade {
     std::vector<driftbound::analysis::Scalar> parsed;
     for (const std::string& text : scalars) parsed.push_back(driftbound::analysis::parse_scalar(graph, text));
     driftbound::analysis::Comparer comparer(graph, parsed, threshold);
-    comparer.add(layout, trace, accumulated, local, bounds, 0);
+    comparer.add(layout, trace, &accumulated, local, bounds, 0);
     return comparer.finish();
   }
 

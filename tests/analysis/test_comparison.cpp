@@ -104,7 +104,7 @@ TEST_CASE("a probabilistic bound leaves the verdict alone, and blocks add up wha
   made.accumulated = made.local;
   Comparer comparer(made.graph, {}, 0.5);
   for (const std::int64_t first : {0, 3})
-    comparer.add(made.layout, made.trace, made.accumulated, made.local, made.bounds, first);
+    comparer.add(made.layout, made.trace, &made.accumulated, made.local, made.bounds, first);
   const Comparison comparison = comparer.finish();
   CHECK(comparison.verdict == Status::holds);
   const BoundSummary* summary = find_bound(comparison.outputs.at(0).scope, BoundKind::shadow);

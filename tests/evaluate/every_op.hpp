@@ -39,6 +39,7 @@ inline std::vector<OpCase> every_primitive(std::mt19937_64& random) {
       {op::Gemm{}, {some({3, 4}), some({4, 5}), some({5})}},
       {op::Gemm{0.3, -1.7, true, true}, {some({4, 3}), some({5, 4}), some({3, 1})}},
       {op::Gemm{2.5, 1.0, false, true}, {some({3, 4}), some({5, 4})}},
+      {op::Gemm{1.0, 0.5, true, false}, {some({2, 1, 4, 3}), some({3, 4, 2}), some({3, 1, 2})}},
       {op::MatMul{}, {some({2, 3, 4}), some({4, 5})}},
       {op::MatMul{}, {some({3, 1, 2, 4}), some({2, 4, 3})}},
       {op::MatMul{}, {some({4}), some({2, 4, 3})}},
@@ -116,6 +117,18 @@ inline std::vector<OpCase> every_primitive(std::mt19937_64& random) {
   };
 }
 
+/// A product, its Gelu and a LayerNormalization without a bias, one of which is a composite.
+inline op::Segment some_segment() {
+  Graph steps;
+  const ValueId x = steps.add_input("x", ElementType::f32, {{3, ""}, {4, ""}});
+  const ValueId w = steps.add_input("w", ElementType::f32, {{4, ""}, {5, ""}});
+  const ValueId scale = steps.add_input("scale", ElementType::f32, {{5, ""}});
+  const ValueId product = steps.add_node("product", op::MatMul{}, {x, w});
+  const ValueId activated = steps.add_node("activated", op::Gelu{}, {product});
+  steps.outputs = {steps.add_node("normed", op::LayerNormalization{-1, 1e-2}, {activated, scale})};
+  return {std::make_shared<const Graph>(std::move(steps))};
+}
+
 /// Axes, groups, strides and pads of the composites.
 inline std::vector<OpCase> every_composite(std::mt19937_64& random) {
   const auto some = [&](Shape shape) { return random_tensor<double>(std::move(shape), random, 3.0); };
@@ -182,6 +195,7 @@ inline std::vector<OpCase> every_composite(std::mt19937_64& random) {
       {op::RotaryEmbedding{true, 2, 2}, {some({1, 3, 8}), some({1, 3, 1}), some({1, 3, 1})}},
       {op::Einsum{"bij,bjk->bik"}, {some({2, 3, 4}), some({2, 4, 2})}},
       {op::Einsum{"ij,kj,k->i"}, {some({2, 3}), some({4, 3}), some({4})}},
+      {some_segment(), {some({3, 4}), some({4, 5}), some({5})}},
   };
 }
 

@@ -23,8 +23,8 @@ Graph composite_body(const Op& op, std::span<const Shape> inputs);
 /// Source:    docs/theory.md T-22
 std::vector<Graph> composite_bodies(const Op& op, std::span<const Shape> inputs);
 
-/// Whether composite_bodies() has more than one body; false for ops that are no composites.
-bool has_other_bodies(const Op& op);
+/// How many bodies composite_bodies() has after the first one; 0 for ops that are no composites.
+std::size_t count_of_other_bodies(const Op& op);
 
 /// Shape of the body's output.
 /// Throws:    ShapeMismatch

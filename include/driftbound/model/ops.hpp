@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +13,8 @@
 #include "driftbound/model/tensor.hpp"
 
 namespace driftbound {
+
+struct Graph;  // graph.hpp
 
 /// What an op is to the parts of the library, which answer for a whole group at once (op_groups.hpp).
 enum class OpGroup : std::uint8_t {
@@ -32,8 +35,8 @@ enum class OpGroup : std::uint8_t {
 /// reals: this is the exact function that the library measures against.
 namespace op {
 
-/// y = alpha op(A) op(B) + beta C;  A [m,k], B [k,n] after the transpositions asked for, C (optional) broadcasts to
-/// [m,n]
+/// y = alpha op(A) op(B) + beta C;  A [..., m, k], B [..., k, n] after the transpositions asked for, leading axes
+/// broadcast, C (optional) broadcasts to [..., m, n]
 struct Gemm {
   static constexpr std::string_view name = "Gemm";
   static constexpr OpGroup group = OpGroup::none;
@@ -636,6 +639,14 @@ struct Einsum {
   std::string equation;
 };
 
+/// Several nodes of a graph of which only the result is known: the output of `graph`, one with one output whose input
+/// i is the op's input i. Programs fuse nodes, and recordings leave values out.
+struct Segment {
+  static constexpr std::string_view name = "Segment";
+  static constexpr OpGroup group = OpGroup::composite;
+  std::shared_ptr<const Graph> graph;
+};
+
 }  // namespace op
 
 /// Adding an op means adding an alternative here; every std::visit over Op then fails to compile
@@ -654,7 +665,7 @@ using OpAlternatives =
                  op::InstanceNormalization, op::GroupNormalization, op::LayerNormalization, op::RMSNormalization,
                  op::LpNormalization, op::Conv, op::ConvTranspose, op::MaxPool, op::AveragePool, op::GlobalAveragePool,
                  op::GlobalMaxPool, op::ArgMax, op::TopK, op::Truncate, op::GridSample, op::Attention,
-                 op::RotaryEmbedding, op::Einsum>;
+                 op::RotaryEmbedding, op::Einsum, op::Segment>;
 
 template <class T, class... Alternatives>
 constexpr bool is_alternative(const std::variant<Alternatives...>*) {

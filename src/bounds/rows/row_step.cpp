@@ -378,6 +378,7 @@ public:
   StepPointer operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
     if (!node_.varies(0) || node_.varies(1)) return nullptr;
     const Product product = node_.product();
+    if (product.has_addend && node_.shape(0).size() > 2) return nullptr;
     auto addend = addend_of(product);
     if (!addend || product.plan.k == 0) return nullptr;
     return std::make_unique<ProductStep>(node_, product, std::move(*addend), setting_, operands_);

@@ -1,5 +1,6 @@
 #include "model/composites/body.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 
@@ -26,26 +27,30 @@ ValueId Body::constant(Tensor<double> values) {
   return graph_.add_constant("constant/" + std::to_string(graph_.values.size()), StoredTensor::from(values));
 }
 
-ValueId Body::apply(Op op, std::vector<ValueId> inputs) {
+ValueId Body::apply(Op op, std::vector<ValueId> inputs, std::size_t choice) {
   std::vector<Shape> shapes;
   for (const ValueId id : inputs) shapes.push_back(shape(id));
-  if (is_composite(op)) return inline_body(composite_body(op, shapes), inputs);
+  if (is_composite(op)) {
+    const std::vector<Graph> bodies =
+        choice == 0 ? std::vector<Graph>{composite_body(op, shapes)} : composite_bodies(op, shapes);
+    return apply(bodies[std::min(choice, bodies.size() - 1)], inputs);
+  }
   shapes_.push_back(output_shape(op, shapes));
   return graph_.add_node("node/" + std::to_string(graph_.nodes.size()), std::move(op), std::move(inputs));
 }
 
-ValueId Body::inline_body(const Graph& body, const std::vector<ValueId>& inputs) {
-  std::vector<ValueId> placed(body.values.size());
-  for (std::size_t slot = 0; slot < inputs.size(); ++slot) placed[body.inputs[slot]] = inputs[slot];
-  for (ValueId id = 0; id < body.values.size(); ++id) {
-    if (body.is_constant(id)) placed[id] = constant(body.value(id).constant.to_double());
+ValueId Body::apply(const Graph& steps, const std::vector<ValueId>& inputs, std::size_t choice) {
+  std::vector<ValueId> placed(steps.values.size());
+  for (std::size_t slot = 0; slot < inputs.size(); ++slot) placed[steps.inputs[slot]] = inputs[slot];
+  for (ValueId id = 0; id < steps.values.size(); ++id) {
+    if (steps.is_constant(id)) placed[id] = constant(steps.value(id).constant.to_double());
   }
-  for (const Node& node : body.nodes) {
+  for (const Node& node : steps.nodes) {
     std::vector<ValueId> operands;
     for (const ValueId id : node.inputs) operands.push_back(placed[id]);
-    placed[node.output] = apply(node.op, std::move(operands));
+    placed[node.output] = apply(node.op, std::move(operands), choice);
   }
-  return placed[body.outputs.front()];
+  return placed[steps.outputs.front()];
 }
 
 ValueId Body::mean(ValueId x, const std::vector<std::int64_t>& axes) {

@@ -21,8 +21,9 @@ public:
 
   ValueId number(double value);
   ValueId constant(Tensor<double> values);
-  /// A node; a composite is written out in full.
-  ValueId apply(Op op, std::vector<ValueId> inputs);
+  /// A node; a composite is written out in full, by its body `choice` (composite_bodies()), or by its last one where it
+  /// has fewer.
+  ValueId apply(Op op, std::vector<ValueId> inputs, std::size_t choice = 0);
 
   ValueId add(ValueId a, ValueId b) { return apply(op::Add{}, {a, b}); }
   ValueId subtract(ValueId a, ValueId b) { return apply(op::Sub{}, {a, b}); }
@@ -32,11 +33,13 @@ public:
   /// Sum over the axes (kept) divided by their number of elements.
   ValueId mean(ValueId x, const std::vector<std::int64_t>& axes);
 
+  /// The nodes of a graph with one output, its inputs these values.
+  ValueId apply(const Graph& steps, const std::vector<ValueId>& inputs, std::size_t choice = 0);
+
   /// The output becomes the last node's.
   Graph finish(ValueId output);
 
 private:
-  ValueId inline_body(const Graph& body, const std::vector<ValueId>& inputs);
 
   Graph graph_;
   std::vector<Shape> shapes_;
@@ -81,12 +84,16 @@ ValueId write(Body& body, const op::GridSample& sample);
 ValueId write(Body& body, const op::Attention& attention);
 ValueId write(Body& body, const op::RotaryEmbedding& rotary);
 ValueId write(Body& body, const op::Einsum& einsum);
+ValueId write(Body& body, const op::Segment& segment);
 
 /// Other steps by which programs compute a composite: over the reals the same function as write().
 template <class T>
 using Steps = ValueId (*)(Body&, const T&);
 
 std::vector<Steps<op::BatchNormalization>> other_steps(const op::BatchNormalization&);
+/// Those in which every composite among the steps takes its second body, its third ...
+/// Throws:    InvalidArgument where these are more than there are functions here
+std::vector<Steps<op::Segment>> other_steps(const op::Segment& segment);
 template <class T>
 std::vector<Steps<T>> other_steps(const T&) {
   return {};

@@ -1,4 +1,8 @@
 #include "driftbound/model/composite_examples.hpp"
+
+#include <memory>
+
+#include "driftbound/model/graph.hpp"
 #include "model/variant.hpp"
 
 namespace driftbound {
@@ -97,6 +101,15 @@ struct ExamplesOf {
   }
   Examples operator()(const op::Einsum&) const {
     return {{op::Einsum{"ij,kj,k->i"}, {{"a", {2, 3}}, {"b", {4, 3}}, {"c", {4}}}}};
+  }
+
+  Examples operator()(const op::Segment&) const {
+    Graph steps;
+    const ValueId x = steps.add_input("x", ElementType::f32, {{2, ""}, {3, ""}});
+    const ValueId w = steps.add_input("w", ElementType::f32, {{3, ""}, {4, ""}});
+    const ValueId product = steps.add_node("product", op::MatMul{}, {x, w});
+    steps.outputs = {steps.add_node("rectified", op::Relu{}, {product})};
+    return {{op::Segment{std::make_shared<const Graph>(std::move(steps))}, {{"x", {2, 3}}, {"w", {3, 4}}}}};
   }
 
   template <class T>

@@ -1,0 +1,39 @@
+"""Recordings of neural networks' runs, and verdicts on their rounding errors.
+
+>>> import driftbound
+>>> with driftbound.record("run.safetensors"):
+...     model(x)
+>>> driftbound.report("run.safetensors")
+"""
+
+from __future__ import annotations
+
+from .assertions import RoundingError, assert_within_rounding
+from .errors import DriftboundWarning, Error
+from .jax_recorder import record_jax
+from .onnxruntime_recorder import record_onnxruntime
+from .program import find_program
+from .record import record, record_call
+from .recorder import Recorder, Value
+from .report import Certificate, Report, certify, report
+from .version import read_version
+
+__version__ = read_version()
+
+__all__ = [
+    "Certificate",
+    "DriftboundWarning",
+    "Error",
+    "Recorder",
+    "Report",
+    "RoundingError",
+    "Value",
+    "assert_within_rounding",
+    "certify",
+    "find_program",
+    "record",
+    "record_call",
+    "record_jax",
+    "record_onnxruntime",
+    "report",
+]

@@ -1,0 +1,163 @@
+#include "model/calls/call_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "driftbound/num/errors.hpp"
+#include "model/shapes.hpp"
+#include "model/text.hpp"
+
+namespace driftbound::calls {
+
+void refuse(const std::string& why) {
+  throw Unsupported(why);
+}
+
+CallWriter::CallWriter(const RecordedCall& call) : call_(call), inputs_(call.operands.size()) {}
+
+const CallOperand& CallWriter::operand(std::size_t slot) const {
+  if (!is_given(slot)) throw ShapeMismatch(fmt::format("its operand {} is missing", slot));
+  return *call_.operands[slot];
+}
+
+ValueId CallWriter::x(std::size_t slot) {
+  const CallOperand& given = operand(slot);
+  if (inputs_[slot]) return *inputs_[slot];
+  if (!is_float(given.type) && given.type != ElementType::boolean)
+    refuse(fmt::format("it computes with operand {}, which is {}", slot, name_of(given.type)));
+  std::vector<DeclaredDimension> declared;
+  for (const std::int64_t extent : given.shape) declared.push_back({extent, ""});
+  inputs_[slot] = meaning_.graph.add_input(fmt::format("operand/{}", slot), given.type, std::move(declared));
+  meaning_.slots.push_back(slot);
+  shapes_.push_back(given.shape);
+  return *inputs_[slot];
+}
+
+std::vector<ValueId> CallWriter::all_from(std::size_t slot) {
+  std::vector<ValueId> all;
+  for (; slot < operand_count(); ++slot)
+    if (is_given(slot)) all.push_back(x(slot));
+  return all;
+}
+
+StoredTensor CallWriter::numbers(std::size_t slot) const {
+  return operand(slot).numbers();
+}
+
+std::vector<std::int64_t> CallWriter::integers_of(std::size_t slot) const {
+  if (is_float(type_of(slot))) throw ParseError(fmt::format("its operand {} holds floats, not integers", slot));
+  return numbers(slot).to_int64().values;
+}
+
+const Attribute* CallWriter::find(std::string_view name) {
+  asked_for_.emplace_back(name);
+  const auto found = call_.attributes.find(std::string(name));
+  return found == call_.attributes.end() || found->second.is_none() ? nullptr : &found->second;
+}
+
+namespace {
+
+[[noreturn]] void fail_type(std::string_view name, std::string_view expected) {
+  throw ParseError(fmt::format("its argument '{}' is not {}", name, expected));
+}
+
+double real_of(std::string_view name, const Attribute& attribute) {
+  if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
+  if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
+  if (const auto* text = std::get_if<std::string>(&attribute.value)) {
+    if (*text == "inf") return std::numeric_limits<double>::infinity();
+    if (*text == "-inf") return -std::numeric_limits<double>::infinity();
+  }
+  fail_type(name, "a number");
+}
+
+std::int64_t integer_of(std::string_view name, const Attribute& attribute) {
+  if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return *integer;
+  if (const auto* truth = std::get_if<bool>(&attribute.value)) return *truth ? 1 : 0;
+  fail_type(name, "a whole number");
+}
+
+}  // namespace
+
+bool CallWriter::has(std::string_view name) {
+  return find(name) != nullptr;
+}
+
+double CallWriter::real(std::string_view name, double fallback) {
+  const Attribute* found = find(name);
+  return found != nullptr ? real_of(name, *found) : fallback;
+}
+
+std::int64_t CallWriter::integer(std::string_view name, std::int64_t fallback) {
+  return maybe_integer(name).value_or(fallback);
+}
+
+std::optional<std::int64_t> CallWriter::maybe_integer(std::string_view name) {
+  const Attribute* found = find(name);
+  return found != nullptr ? std::optional(integer_of(name, *found)) : std::nullopt;
+}
+
+bool CallWriter::truth(std::string_view name, bool fallback) {
+  return integer(name, fallback ? 1 : 0) != 0;
+}
+
+std::string CallWriter::text(std::string_view name, std::string_view fallback) {
+  const Attribute* found = find(name);
+  if (found == nullptr) return std::string(fallback);
+  if (const auto* text = std::get_if<std::string>(&found->value)) return *text;
+  fail_type(name, "a text");
+}
+
+std::vector<std::int64_t> CallWriter::integers(std::string_view name, std::vector<std::int64_t> fallback) {
+  const Attribute* found = find(name);
+  if (found == nullptr) return fallback;
+  const auto* list = std::get_if<Attribute::List>(&found->value);
+  if (list == nullptr) return {integer_of(name, *found)};
+  std::vector<std::int64_t> integers;
+  for (const Attribute& element : *list) integers.push_back(integer_of(name, element));
+  return integers;
+}
+
+void CallWriter::ignore(std::initializer_list<std::string_view> names) {
+  asked_for_.insert(asked_for_.end(), names.begin(), names.end());
+}
+
+void CallWriter::require_all_known() const {
+  for (const auto& [name, attribute] : call_.attributes)
+    if (!attribute.is_none() && std::find(asked_for_.begin(), asked_for_.end(), name) == asked_for_.end())
+      refuse(fmt::format("its argument {} is not known to this version", in_quotes(name)));
+}
+
+ValueId CallWriter::number(double value) {
+  return constant(StoredTensor::from(Tensor<double>({}, {value})));
+}
+
+ValueId CallWriter::constant(StoredTensor tensor) {
+  shapes_.push_back(tensor.shape());
+  return meaning_.graph.add_constant(fmt::format("constant/{}", meaning_.graph.values.size()), std::move(tensor));
+}
+
+ValueId CallWriter::add(Op op, std::vector<ValueId> inputs) {
+  std::vector<Shape> shapes;
+  for (const ValueId id : inputs) shapes.push_back(shape(id));
+  shapes_.push_back(output_shape(op, shapes));
+  return meaning_.graph.add_node(fmt::format("step/{}", meaning_.graph.nodes.size()), std::move(op), std::move(inputs));
+}
+
+ValueId CallWriter::reshape(ValueId id, Shape target) {
+  return shape(id) == target ? id : add(op::Reshape{std::move(target), true}, {id});
+}
+
+void CallWriter::result(std::size_t index, ValueId id) {
+  if (meaning_.results.size() <= index) meaning_.results.resize(index + 1);
+  meaning_.results[index] = id;
+}
+
+CallMeaning CallWriter::finish() {
+  require_all_known();
+  return std::move(meaning_);
+}
+
+}  // namespace driftbound::calls

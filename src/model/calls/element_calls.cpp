@@ -1,0 +1,197 @@
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "driftbound/num/errors.hpp"
+#include "model/calls/call_writer.hpp"
+#include "model/text.hpp"
+
+// Functions of single elements.
+
+namespace driftbound::calls {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+void unary(CallWriter& call) {
+  call.result(0, call.add(T{}, {call.x(0)}));
+}
+
+/// The second operand: a tensor, or a number among the arguments.
+ValueId second(CallWriter& call, std::string_view name) {
+  if (call.is_given(1)) return call.x(1);
+  if (!call.has(name)) throw ShapeMismatch("its second operand is missing");
+  return call.number(call.real(name, 0.0));
+}
+
+template <class T>
+void binary(CallWriter& call) {
+  call.result(0, call.add(T{}, {call.x(0), second(call, "other")}));
+}
+
+/// x ± alpha y
+template <class T>
+void sum(CallWriter& call) {
+  ValueId other = second(call, "other");
+  if (const double alpha = call.real("alpha", 1.0); alpha != 1.0)
+    other = call.add(op::Mul{}, {other, call.number(alpha)});
+  call.result(0, call.add(T{}, {call.x(0), other}));
+}
+
+void reversed_difference(CallWriter& call) {
+  const double alpha = call.real("alpha", 1.0);
+  ValueId taken = call.x(0);
+  if (alpha != 1.0) taken = call.add(op::Mul{}, {taken, call.number(alpha)});
+  call.result(0, call.add(op::Sub{}, {second(call, "other"), taken}));
+}
+
+void quotient(CallWriter& call) {
+  if (const std::string mode = call.text("rounding_mode", ""); !mode.empty())
+    refuse("it rounds the quotient (rounding_mode " + in_quotes(mode) + ")");
+  binary<op::Div>(call);
+}
+
+void power(CallWriter& call) {
+  if (!call.has("exponent")) refuse("its exponent is a tensor");
+  const double exponent = call.real("exponent", 1.0);
+  const ValueId x = call.x(0);
+  call.result(0, exponent == 2.0 ? call.add(op::Mul{}, {x, x}) : call.add(op::Pow{exponent}, {x}));
+}
+
+void square(CallWriter& call) {
+  call.result(0, call.add(op::Mul{}, {call.x(0), call.x(0)}));
+}
+
+void reciprocal_root(CallWriter& call) {
+  call.result(0, call.add(op::Reciprocal{}, {call.add(op::Sqrt{}, {call.x(0)})}));
+}
+
+void gelu(CallWriter& call) {
+  const std::string form = call.text("approximate", "none");
+  if (form != "none" && form != "tanh") refuse("it is a Gelu of the form " + in_quotes(form));
+  call.result(0, call.add(op::Gelu{form == "tanh"}, {call.x(0)}));
+}
+
+void elu(CallWriter& call) {
+  if (call.real("scale", 1.0) != 1.0 || call.real("input_scale", 1.0) != 1.0) refuse("it is an Elu that scales");
+  call.result(0, call.add(op::Elu{call.real("alpha", 1.0)}, {call.x(0)}));
+}
+
+void leaky_relu(CallWriter& call) {
+  call.result(0, call.add(op::LeakyRelu{call.real("negative_slope", 0.01)}, {call.x(0)}));
+}
+
+void clamp(CallWriter& call) {
+  call.result(0, call.add(op::Clip{call.real("min", -infinity), call.real("max", infinity)}, {call.x(0)}));
+}
+
+void hardtanh(CallWriter& call) {
+  call.result(0, call.add(op::Clip{call.real("min_val", -1.0), call.real("max_val", 1.0)}, {call.x(0)}));
+}
+
+void relu6(CallWriter& call) {
+  call.result(0, call.add(op::Clip{0.0, 6.0}, {call.x(0)}));
+}
+
+void hard_sigmoid(CallWriter& call) {
+  const ValueId shifted = call.add(op::Add{}, {call.x(0), call.number(3.0)});
+  call.result(0, call.add(op::Div{}, {call.add(op::Clip{0.0, 6.0}, {shifted}), call.number(6.0)}));
+}
+
+void softplus(CallWriter& call) {
+  constexpr double least_threshold = 20.0;  // beyond it log(1 + e^x) is x in float32
+  if (call.real("beta", 1.0) != 1.0) refuse("it is a Softplus with a beta other than 1");
+  if (call.real("threshold", least_threshold) < least_threshold) refuse("it is a Softplus with a threshold below 20");
+  call.result(0, call.add(op::Softplus{}, {call.x(0)}));
+}
+
+/// silu of the first half of the last axis times the second half.
+void silu_and_mul(CallWriter& call) {
+  const ValueId x = call.x(0);
+  const std::int64_t width = call.rank(x) == 0 ? 1 : call.shape(x).back();
+  if (width % 2 != 0) throw ShapeMismatch("its last axis has an odd extent");
+  const auto half = [&](std::int64_t first) {
+    return call.add(op::Slice{{first}, {first + width / 2}, {-1}, {}}, {x});
+  };
+  call.result(0, call.add(op::Mul{}, {call.add(op::Swish{}, {half(0)}), half(width / 2)}));
+}
+
+/// a + value b c
+void sum_with_product(CallWriter& call) {
+  ValueId product = call.add(op::Mul{}, {call.x(1), call.x(2)});
+  if (const double value = call.real("value", 1.0); value != 1.0)
+    product = call.add(op::Mul{}, {product, call.number(value)});
+  call.result(0, call.add(op::Add{}, {call.x(0), product}));
+}
+
+/// The parts of a sum that ranks have, in any order.
+void all_reduce(CallWriter& call) {
+  if (const std::string how = call.text("reduce", "sum"); how != "sum" && how != "mean")
+    refuse("it reduces by " + in_quotes(how));
+  const bool divides = call.text("reduce", "sum") == "mean";
+  std::vector<ValueId> parts;
+  for (const ValueId part : call.all_from(0)) {
+    Shape with_rank = call.shape(part);
+    with_rank.insert(with_rank.begin(), 1);
+    parts.push_back(call.reshape(part, with_rank));
+  }
+  if (parts.empty()) throw ShapeMismatch("it has no parts");
+  const ValueId stacked = call.add(op::Concat{0}, parts);
+  const ValueId total = call.add(op::ReduceSum{{0}, false}, {stacked});
+  const auto count = static_cast<double>(parts.size());
+  call.result(0, divides ? call.add(op::Div{}, {total, call.number(count)}) : total);
+}
+
+constexpr std::array element_rules = {
+    CallRule{"aten::abs", unary<op::Abs>, "|x|"},
+    CallRule{"aten::add", sum<op::Add>, "x + alpha y"},
+    CallRule{"aten::addcmul", sum_with_product, "x + value y z"},
+    CallRule{"aten::ceil", unary<op::Ceil>, "Ceil"},
+    CallRule{"aten::clamp", clamp, "Clip"},
+    CallRule{"aten::cos", unary<op::Cos>, "Cos"},
+    CallRule{"aten::div", quotient, "x / y"},
+    CallRule{"aten::elu", elu, "Elu"},
+    CallRule{"aten::erf", unary<op::Erf>, "Erf"},
+    CallRule{"aten::exp", unary<op::Exp>, "Exp"},
+    CallRule{"aten::floor", unary<op::Floor>, "Floor"},
+    CallRule{"aten::gelu", gelu, "Gelu"},
+    CallRule{"aten::hardsigmoid", hard_sigmoid, "min(max(x + 3, 0), 6) / 6"},
+    CallRule{"aten::hardswish", unary<op::HardSwish>, "HardSwish"},
+    CallRule{"aten::hardtanh", hardtanh, "Clip"},
+    CallRule{"aten::leaky_relu", leaky_relu, "LeakyRelu"},
+    CallRule{"aten::log", unary<op::Log>, "Log"},
+    CallRule{"aten::maximum", binary<op::Max>, "Max"},
+    CallRule{"aten::minimum", binary<op::Min>, "Min"},
+    CallRule{"aten::mish", unary<op::Mish>, "Mish"},
+    CallRule{"aten::mul", binary<op::Mul>, "x y"},
+    CallRule{"aten::neg", unary<op::Neg>, "-x"},
+    CallRule{"aten::pow", power, "Pow by a constant"},
+    CallRule{"aten::reciprocal", unary<op::Reciprocal>, "1 / x"},
+    CallRule{"aten::relu", unary<op::Relu>, "Relu"},
+    CallRule{"aten::relu6", relu6, "Clip to 0 … 6"},
+    CallRule{"aten::round", unary<op::Round>, "Round"},
+    CallRule{"aten::rsqrt", reciprocal_root, "1 / Sqrt"},
+    CallRule{"aten::rsub", reversed_difference, "y - alpha x"},
+    CallRule{"aten::sigmoid", unary<op::Sigmoid>, "Sigmoid"},
+    CallRule{"aten::sign", unary<op::Sign>, "Sign"},
+    CallRule{"aten::silu", unary<op::Swish>, "x Sigmoid(x)"},
+    CallRule{"aten::sin", unary<op::Sin>, "Sin"},
+    CallRule{"aten::softplus", softplus, "Softplus"},
+    CallRule{"aten::sqrt", unary<op::Sqrt>, "Sqrt"},
+    CallRule{"aten::square", square, "x x"},
+    CallRule{"aten::sub", sum<op::Sub>, "x - alpha y"},
+    CallRule{"aten::tan", unary<op::Tan>, "Tan"},
+    CallRule{"aten::tanh", unary<op::Tanh>, "Tanh"},
+    CallRule{"c10d::all_reduce", all_reduce,
+             "the operands added up in any order; `reduce` mean divides by their number"},
+    CallRule{"_C::silu_and_mul", silu_and_mul, "x1 Sigmoid(x1) x2, the halves x1, x2 of the last axis"},
+};
+
+}  // namespace
+
+std::span<const CallRule> element_calls() {
+  return element_rules;
+}
+
+}  // namespace driftbound::calls

@@ -1,0 +1,351 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "driftbound/num/errors.hpp"
+#include "model/calls/call_writer.hpp"
+#include "model/shapes.hpp"
+#include "model/text.hpp"
+
+// Views, copies and choices of elements.
+
+namespace driftbound::calls {
+namespace {
+
+constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
+
+void copy(CallWriter& call) {
+  call.ignore({"memory_format", "dtype", "layout", "device", "pin_memory", "non_blocking", "copy", "p", "train"});
+  call.result(0, call.x(0));
+}
+
+/// Randomness is for training.
+void dropout(CallWriter& call) {
+  if (call.truth("train", false)) refuse("it drops elements at random (train)");
+  copy(call);
+}
+
+std::optional<ElementType> torch_type(const std::string& name) {
+  if (name.ends_with("float64") || name.ends_with("double")) return ElementType::f64;
+  if (name.ends_with("bfloat16")) return ElementType::bf16;
+  if (name.ends_with("float16") || name.ends_with("half")) return ElementType::f16;
+  if (name.ends_with("float32") || name.ends_with("float")) return ElementType::f32;
+  return std::nullopt;
+}
+
+/// `dtype`: "torch.bfloat16" or "bfloat16".
+void cast(CallWriter& call) {
+  const std::string name = call.text("dtype", "");
+  call.ignore({"layout", "device", "pin_memory", "non_blocking", "memory_format", "copy"});
+  if (name.empty()) return call.result(0, call.x(0));
+  const std::optional<ElementType> type = torch_type(name);
+  if (!type) refuse("it casts to " + in_quotes(name));
+  call.result(0, call.add(op::Cast{*type}, {call.x(0)}));
+}
+
+/// copy_(self, src): src in the type of self.
+void copied_to(CallWriter& call) {
+  call.ignore({"non_blocking"});
+  const ValueId source = call.x(1);
+  const Shape& target = call.shape_of(0);
+  const ValueId spread = call.shape(source) == target ? source : call.add(op::Expand{target}, {source});
+  const bool is_cast = is_float(call.type_of(0)) && call.type_of(0) != call.type_of(1);
+  call.result(0, is_cast ? call.add(op::Cast{call.type_of(0)}, {spread}) : spread);
+}
+
+void view(CallWriter& call) {
+  std::vector<std::int64_t> size = call.integers(call.has("size") ? "size" : "shape");
+  call.ignore({"stride"});
+  call.result(0, call.add(op::Reshape{std::move(size), true}, {call.x(0)}));
+}
+
+void flatten(CallWriter& call) {
+  const Shape shape = call.shape_of(0);
+  if (shape.empty()) return call.result(0, call.reshape(call.x(0), {1}));
+  const std::size_t first = normalized_axis(call.integer("start_dim", 0), shape.size());
+  const std::size_t last = normalized_axis(call.integer("end_dim", -1), shape.size());
+  Shape target(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first));
+  target.push_back(element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(first),
+                                       shape.begin() + static_cast<std::ptrdiff_t>(last) + 1)));
+  target.insert(target.end(), shape.begin() + static_cast<std::ptrdiff_t>(last) + 1, shape.end());
+  call.result(0, call.reshape(call.x(0), target));
+}
+
+ValueId exchanged(CallWriter& call, std::int64_t a, std::int64_t b) {
+  const ValueId x = call.x(0);
+  const std::size_t rank = call.shape(x).size();
+  if (rank == 0) return x;
+  std::vector<std::int64_t> permutation(rank);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::swap(permutation[normalized_axis(a, rank)], permutation[normalized_axis(b, rank)]);
+  return call.add(op::Transpose{permutation}, {x});
+}
+
+void matrix_transposed(CallWriter& call) {
+  call.result(0, call.shape_of(0).size() < 2 ? call.x(0) : exchanged(call, 0, 1));
+}
+
+void transposed(CallWriter& call) {
+  call.result(0, exchanged(call, call.integer("dim0", 0), call.integer("dim1", 1)));
+}
+
+void permuted(CallWriter& call) {
+  const auto rank = static_cast<std::int64_t>(call.shape_of(0).size());
+  std::vector<std::int64_t> dims = call.integers("dims");
+  for (std::int64_t& dim : dims) dim = dim < 0 ? dim + rank : dim;
+  call.result(0, call.add(op::Transpose{dims}, {call.x(0)}));
+}
+
+void expanded(CallWriter& call) {
+  call.ignore({"implicit"});
+  Shape size = call.integers("size");
+  const Shape& shape = call.shape_of(0);
+  if (size.size() < shape.size()) throw ShapeMismatch("its size has fewer axes than its operand");
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    std::int64_t& extent = size[size.size() - shape.size() + i];
+    if (extent == -1) extent = shape[i];
+  }
+  call.result(0, call.add(op::Expand{size}, {call.x(0)}));
+}
+
+void repeated(CallWriter& call) {
+  const std::vector<std::int64_t> repeats = call.integers("repeats");
+  Shape shape = call.shape_of(0);
+  while (shape.size() < repeats.size()) shape.insert(shape.begin(), 1);
+  call.result(0, call.add(op::Tile{repeats}, {call.reshape(call.x(0), shape)}));
+}
+
+void unsqueezed(CallWriter& call) {
+  Shape shape = call.shape_of(0);
+  const std::size_t axis = normalized_axis(call.integer("dim", 0), shape.size() + 1);
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
+  call.result(0, call.reshape(call.x(0), shape));
+}
+
+void squeezed(CallWriter& call) {
+  const Shape& shape = call.shape_of(0);
+  std::vector<bool> may_go(shape.size(), !call.has("dim"));
+  for (const std::int64_t dim : call.integers("dim"))
+    if (!shape.empty()) may_go[normalized_axis(dim, shape.size())] = true;
+  Shape target;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    if (!may_go[axis] || shape[axis] != 1) target.push_back(shape[axis]);
+  call.result(0, call.reshape(call.x(0), target));
+}
+
+ValueId part(CallWriter& call, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step = 1) {
+  return call.add(op::Slice{{first}, {last}, {axis}, {step}}, {call.x(0)});
+}
+
+void sliced(CallWriter& call) {
+  call.result(0, part(call, call.integer("dim", 0), call.integer("start", 0), call.integer("end", to_the_end),
+                      call.integer("step", 1)));
+}
+
+void narrowed(CallWriter& call) {
+  const std::int64_t first = call.integer("start", 0);
+  call.result(0, part(call, call.integer("dim", 0), first, first + call.integer("length", 0)));
+}
+
+void selected(CallWriter& call) {
+  const std::int64_t axis = call.integer("dim", 0), index = call.integer("index", 0);
+  call.result(0, call.add(op::Gather{axis, {}, {index}}, {call.x(0)}));
+}
+
+/// Parts of these lengths along an axis, one result each.
+void split_by(CallWriter& call, const std::vector<std::int64_t>& lengths, std::int64_t axis) {
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    call.result(i, part(call, axis, first, first + lengths[i]));
+    first += lengths[i];
+  }
+}
+
+std::vector<std::int64_t> lengths_of_parts(std::int64_t extent, std::int64_t part) {
+  if (part < 1) throw ShapeMismatch("it splits into parts without elements");
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t first = 0; first < extent; first += part) lengths.push_back(std::min(part, extent - first));
+  return lengths;
+}
+
+std::int64_t extent_along(CallWriter& call, std::int64_t axis) {
+  const Shape& shape = call.shape_of(0);
+  return shape[normalized_axis(axis, shape.size())];
+}
+
+void split(CallWriter& call) {
+  const std::int64_t axis = call.integer("dim", 0);
+  const std::vector<std::int64_t> sizes = call.integers(call.has("split_sizes") ? "split_sizes" : "split_size");
+  if (sizes.size() == 1 && !call.has("split_sizes"))
+    return split_by(call, lengths_of_parts(extent_along(call, axis), sizes.front()), axis);
+  split_by(call, sizes, axis);
+}
+
+void chunk(CallWriter& call) {
+  const std::int64_t axis = call.integer("dim", 0), chunks = call.integer("chunks", 1);
+  const std::int64_t extent = extent_along(call, axis);
+  if (chunks < 1) throw ShapeMismatch("it splits into no chunks");
+  split_by(call, lengths_of_parts(extent, std::max<std::int64_t>((extent + chunks - 1) / chunks, 1)), axis);
+}
+
+void unbound(CallWriter& call) {
+  const std::int64_t axis = call.integer("dim", 0), extent = extent_along(call, axis);
+  for (std::int64_t i = 0; i < extent; ++i)
+    call.result(static_cast<std::size_t>(i), call.add(op::Gather{axis, {}, {i}}, {call.x(0)}));
+}
+
+void concatenated(CallWriter& call) {
+  std::vector<ValueId> parts;
+  for (const ValueId part : call.all_from(0))
+    if (call.shape(part) != Shape{0}) parts.push_back(part);  // PyTorch skips empty vectors
+  call.result(0, call.add(op::Concat{call.integer("dim", 0)}, parts));
+}
+
+void stacked(CallWriter& call) {
+  const std::int64_t dim = call.integer("dim", 0);
+  std::vector<ValueId> parts;
+  for (const ValueId part : call.all_from(0)) {
+    Shape shape = call.shape(part);
+    const std::size_t axis = normalized_axis(dim, shape.size() + 1);
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
+    parts.push_back(call.reshape(part, shape));
+  }
+  const std::int64_t rank = parts.empty() ? 1 : call.rank(parts.front());
+  call.result(0, call.add(op::Concat{dim < 0 ? dim + rank : dim}, parts));
+}
+
+/// Rows of a table by integers.
+void embedding(CallWriter& call) {
+  call.ignore({"padding_idx", "scale_grad_by_freq", "sparse"});
+  call.result(0, call.add(op::Gather{0, call.shape_of(1), call.integers_of(1)}, {call.x(0)}));
+}
+
+void index_selected(CallWriter& call) {
+  call.result(0, call.add(op::Gather{call.integer("dim", 0), call.shape_of(1), call.integers_of(1)}, {call.x(0)}));
+}
+
+/// gather(self, dim, index): one element for every index.
+void gathered(CallWriter& call) {
+  call.ignore({"sparse_grad"});
+  const Shape shape = call.shape_of(0), places = call.shape_of(1);
+  if (shape.size() != places.size() || shape.empty()) throw ShapeMismatch("its index has other axes than its operand");
+  const std::size_t axis = normalized_axis(call.integer("dim", 0), shape.size());
+  const std::vector<std::int64_t> indices = call.integers_of(1);
+  std::vector<std::int64_t> flat(indices.size());
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    std::int64_t rest = static_cast<std::int64_t>(i), stride = 1, place = 0;
+    for (std::size_t a = shape.size(); a-- > 0;) {
+      const std::int64_t at = a == axis ? indices[i] : rest % places[a];
+      if (at < 0 || at >= shape[a]) throw ShapeMismatch("it reads an element that is not there");
+      place += at * stride;
+      stride *= shape[a];
+      rest /= places[a];
+    }
+    flat[i] = place;
+  }
+  const ValueId all = call.reshape(call.x(0), {element_count(shape)});
+  call.result(0, call.add(op::Gather{0, places, flat}, {all}));
+}
+
+std::vector<bool> truths_of(CallWriter& call, std::size_t slot) {
+  std::vector<bool> truths;
+  for (const double x : call.numbers(slot).to_double().values) truths.push_back(x != 0.0);
+  return truths;
+}
+
+/// where(condition, self, other)
+void chosen_by(CallWriter& call) {
+  const ValueId other = call.is_given(2) ? call.x(2) : call.number(call.real("other", 0.0));
+  const ValueId self = call.is_given(1) ? call.x(1) : call.number(call.real("self", 0.0));
+  call.result(0, call.add(op::Where{call.shape_of(0), truths_of(call, 0)}, {self, other}));
+}
+
+void masked_fill(CallWriter& call) {
+  const ValueId filling = call.is_given(2) ? call.x(2) : call.number(call.real("value", 0.0));
+  call.result(0, call.add(op::Where{call.shape_of(1), truths_of(call, 1)}, {filling, call.x(0)}));
+}
+
+/// Zero above (tril) or below (triu) a diagonal of the last two axes.
+void keep_triangle(CallWriter& call, bool lower) {
+  const Shape& shape = call.shape_of(0);
+  if (shape.size() < 2) throw ShapeMismatch("it needs matrices");
+  const std::int64_t diagonal = call.integer("diagonal", 0);
+  op::Where keep{{shape[shape.size() - 2], shape.back()}, {}};
+  for (std::int64_t i = 0; i < keep.condition_shape[0]; ++i)
+    for (std::int64_t j = 0; j < keep.condition_shape[1]; ++j)
+      keep.condition.push_back(lower ? j - i <= diagonal : j - i >= diagonal);
+  call.result(0, call.add(keep, {call.x(0), call.number(0.0)}));
+}
+void lower_triangle(CallWriter& call) {
+  keep_triangle(call, true);
+}
+void upper_triangle(CallWriter& call) {
+  keep_triangle(call, false);
+}
+
+void padded(CallWriter& call) {
+  if (call.text("mode", "constant") != "constant") refuse("it pads by other elements");
+  const std::vector<std::int64_t> pads = call.integers("pad");
+  const std::size_t rank = call.shape_of(0).size();
+  if (pads.size() % 2 != 0 || pads.size() / 2 > rank) throw ShapeMismatch("its pads do not fit its operand");
+  op::Pad pad{op::Pad::Mode::constant, std::vector<std::int64_t>(rank), std::vector<std::int64_t>(rank),
+              call.real("value", 0.0)};
+  for (std::size_t i = 0; i < pads.size() / 2; ++i) {
+    pad.before[rank - 1 - i] = pads[2 * i];
+    pad.after[rank - 1 - i] = pads[2 * i + 1];
+  }
+  call.result(0, call.add(pad, {call.x(0)}));
+}
+
+constexpr std::array move_rules = {
+    CallRule{"aten::_conj", copy, "x"},
+    CallRule{"aten::_reshape_alias", view, "Reshape"},
+    CallRule{"aten::_reshape_copy", view, "Reshape"},
+    CallRule{"aten::_to_copy", cast, "Cast"},
+    CallRule{"aten::_unsafe_view", view, "Reshape"},
+    CallRule{"aten::alias", copy, "x"},
+    CallRule{"aten::cat", concatenated, "Concat"},
+    CallRule{"aten::chunk", chunk, "Slice"},
+    CallRule{"aten::clone", copy, "x"},
+    CallRule{"aten::constant_pad_nd", padded, "Pad"},
+    CallRule{"aten::contiguous", copy, "x"},
+    CallRule{"aten::copy", copied_to, "the second operand, in the type of the first"},
+    CallRule{"aten::detach", copy, "x"},
+    CallRule{"aten::dropout", dropout, "x, at inference"},
+    CallRule{"aten::embedding", embedding, "Gather of rows"},
+    CallRule{"aten::expand", expanded, "Expand"},
+    CallRule{"aten::flatten", flatten, "Reshape"},
+    CallRule{"aten::gather", gathered, "GatherElements"},
+    CallRule{"aten::index_select", index_selected, "Gather"},
+    CallRule{"aten::lift_fresh", copy, "x"},
+    CallRule{"aten::masked_fill", masked_fill, "Where"},
+    CallRule{"aten::narrow", narrowed, "Slice"},
+    CallRule{"aten::pad", padded, "Pad"},
+    CallRule{"aten::permute", permuted, "Transpose"},
+    CallRule{"aten::repeat", repeated, "Tile"},
+    CallRule{"aten::reshape", view, "Reshape"},
+    CallRule{"aten::select", selected, "Gather of one"},
+    CallRule{"aten::slice", sliced, "Slice"},
+    CallRule{"aten::split", split, "Slice"},
+    CallRule{"aten::split_with_sizes", split, "Slice"},
+    CallRule{"aten::squeeze", squeezed, "Reshape"},
+    CallRule{"aten::stack", stacked, "Concat"},
+    CallRule{"aten::t", matrix_transposed, "Transpose"},
+    CallRule{"aten::to", cast, "Cast"},
+    CallRule{"aten::transpose", transposed, "Transpose"},
+    CallRule{"aten::tril", lower_triangle, "Where"},
+    CallRule{"aten::triu", upper_triangle, "Where"},
+    CallRule{"aten::unbind", unbound, "Gather of one"},
+    CallRule{"aten::unsqueeze", unsqueezed, "Reshape"},
+    CallRule{"aten::view", view, "Reshape"},
+    CallRule{"aten::where", chosen_by, "Where"},
+};
+
+}  // namespace
+
+std::span<const CallRule> move_calls() {
+  return move_rules;
+}
+
+}  // namespace driftbound::calls
