@@ -168,6 +168,22 @@ TEST_CASE("an honest run above a bound from the inputs on takes the bound away, 
   CHECK(taken_away > 0);
 }
 
+TEST_CASE("small terms that an honest sum loses are not taken for operands in a narrower format (T-134)") {
+  std::mt19937_64 random(12);
+  std::vector<structured::Factors> lines(8, {std::vector<float>(4096), std::vector<float>(4096)});
+  for (structured::Factors& line : lines)
+    for (std::size_t k = 0; k < line.x.size(); ++k) {
+      line.x[k] = random() % 2 == 0 ? 1.0F : 0.5F;
+      line.w[k] = k < 2400 ? 1.0F : std::ldexp(0.5F + 0.5F * structured::detail::uniform(random), -15);
+    }
+  const Comparison comparison = Product(lines, as_it_is, as_it_is, sequential).report().comparison;
+  const NearestReading reading = comparison.layers[0].nearest_reading.value();
+  CHECK(to_string(reading.nearest) == "fp8_e4m3");
+  CHECK_FALSE(reading.is_decisive);
+  CHECK_FALSE(reading.false_alarm.has_value());
+  CHECK(comparison.verdict <= Status::approaches);
+}
+
 TEST_CASE("a reading that the arithmetic declares is no alarm, and float32 operands under it are") {
   std::mt19937_64 random(9);
   const std::vector<structured::Factors> lines = normal_lines(12, 512, random);
