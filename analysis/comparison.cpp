@@ -74,6 +74,7 @@ Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open =
       decided >= scope.elements || scope.decided + scope.not_followed_undecided >= scope.elements;
   if (leaves_open && !are_all_decided && has_deciding_bounds(scope)) status = worse(status, Status::undecided);
   for (const BoundSummary& bound : scope.bounds) {
+    if (bound.is_improbable()) status = worse(status, Status::improbable);
     if (!bound.gives_verdict()) continue;
     if (bound.violations > 0) status = worse(status, Status::violated);
     if (bound.must_decide() && bound.decides() && bound.approach >= threshold)
@@ -85,7 +86,10 @@ Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open =
 /// The verdict on a layer stands on its own op where bounds on that are there; errors from the input on can violate it.
 Status status_of(const LayerSummary& layer, double threshold) {
   const bool is_local = has_deciding_bounds(layer.local);
-  return worse(status_of(layer.local, threshold, is_local), status_of(layer.accumulated, threshold, !is_local));
+  const bool is_read_otherwise = layer.nearest_reading && layer.nearest_reading->is_decisive;
+  const Status status =
+      worse(status_of(layer.local, threshold, is_local), status_of(layer.accumulated, threshold, !is_local));
+  return is_read_otherwise ? worse(status, Status::improbable) : status;
 }
 
 /// Whether any proven or conditional bound decided of a value: without that nothing "holds".
@@ -102,7 +106,8 @@ bool is_violated(const ScopeSummary& scope) {
 /// Whether a bound that is not one of every run is exceeded.
 bool exceeds_of_this_run(const LayerSummary& layer) {
   const auto is_exceeded = [](const BoundSummary& bound) {
-    return bound.gives_verdict() && bound.question == Question::this_run && bound.violations > 0;
+    const bool is_held_against = bound.gives_verdict() || bound.guarantee == Guarantee::probabilistic;
+    return is_held_against && bound.question == Question::this_run && bound.violations > 0;
   };
   return std::any_of(layer.local.bounds.begin(), layer.local.bounds.end(), is_exceeded) ||
          std::any_of(layer.accumulated.bounds.begin(), layer.accumulated.bounds.end(), is_exceeded);
@@ -116,6 +121,7 @@ struct LayerState {
   LayerSummary summary;
   ScopeAccumulator local, accumulated;
   KappaValues kappa;
+  std::optional<ReadingTest> operand_readings;
 };
 
 struct OutputState {
@@ -403,6 +409,10 @@ struct Comparer::State {
     summary.gamma_n = bounds.gamma_n;
     if (bounds.ambiguous) summary.ambiguous = summary.ambiguous.value_or(0) + *bounds.ambiguous;
     summary.reading = joined(summary.reading, bounds.reading);
+    if (bounds.operand_readings) {
+      if (layer.operand_readings) add_to(*layer.operand_readings, *bounds.operand_readings);
+      if (!layer.operand_readings) layer.operand_readings = bounds.operand_readings;
+    }
     if (bounds.differing) summary.differing = summary.differing.value_or(0) + *bounds.differing;
     layer.kappa.add(bounds.kappa.values);
     if (summary.outputs == 0) return;
@@ -665,9 +675,12 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
       s.result.assumptions.push_back(assumption);
 }
 
-Comparison Comparer::finish() {
+Comparison Comparer::finish(double failure_probability) {
   State& s = *state_;
   s.result.threshold = s.threshold;
+  s.result.failure_probability = failure_probability;
+  const auto products = std::count_if(s.layers.begin(), s.layers.end(),
+                                      [](const LayerState& layer) { return layer.operand_readings.has_value(); });
   for (LayerState& layer : s.layers) {
     layer.summary.local = layer.local.finish();
     layer.summary.accumulated = layer.accumulated.finish();
@@ -675,8 +688,12 @@ Comparison Comparer::finish() {
     layer.summary.non_finite = layer.summary.local.non_finite;
     layer.summary.compared = layer.summary.local.elements;
     layer.summary.checked = std::max(decided_values(layer.summary.local), decided_values(layer.summary.accumulated));
+    if (layer.operand_readings)
+      layer.summary.nearest_reading = nearest_reading(*layer.operand_readings, products, failure_probability);
     layer.summary.status = status_of(layer.summary, s.threshold);
-    if (s.other_steps && layer.summary.status == Status::violated && !exceeds_of_this_run(layer.summary)) {
+    const bool is_exceeded = layer.summary.status == Status::violated || layer.summary.status == Status::improbable;
+    const bool is_read_otherwise = layer.summary.nearest_reading && layer.summary.nearest_reading->is_decisive;
+    if (s.other_steps && is_exceeded && !is_read_otherwise && !exceeds_of_this_run(layer.summary)) {
       s.result.layers.push_back(std::move(layer.summary));
       s.excuse_other_steps_of_layer(s.result.layers.back());
       s.result.verdict = worse(s.result.verdict, s.result.layers.back().status);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/breakdown.hpp"
+#include "analysis/nearest_reading.hpp"
 #include "analysis/scalar.hpp"
 #include "analysis/status.hpp"
 #include "driftbound/bounds/bound.hpp"
@@ -66,6 +67,8 @@ struct BoundSummary {
   std::optional<WorstCase> worst;  ///< the element that uses it most
   double seconds = 0.0;
 
+  /// Whether a value that it bounds by chance is certainly above it.
+  bool is_improbable() const { return guarantee == Guarantee::probabilistic && violations > 0; }
   bool gives_verdict() const { return guarantee == Guarantee::proven || guarantee == Guarantee::conditional; }
   /// The error itself, enclosed (T-70, T-97), or that and what other runs may add (T-76): it is used up by design, and
   /// says nothing of how large errors may be.
@@ -176,7 +179,8 @@ struct LayerSummary {
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples
-  std::optional<Reading> reading;         ///< of its products' operands, as the run shows it (T-130)
+  std::optional<NearestReading> nearest_reading;  ///< of a Gemm's or MatMul's operands (T-134)
+  std::optional<Reading> reading;                 ///< of its products' operands, as the run shows it (T-130)
   std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-97)
   std::int64_t non_finite = 0;
   std::optional<VoidCase> first_void;  ///< the first value that is not finite
@@ -260,6 +264,9 @@ struct Comparison {
   std::optional<ClosestApproach> closest;
   std::optional<RunSummary> run;  ///< where the layers are results of records
   double threshold = 0.5;
+  /// The probability, at most, that some local probabilistic bound is exceeded by an honest run, under its model, and
+  /// the same for those from end to end, and for readings of operands. 0: nothing is judged by chance.
+  double failure_probability = 0.0;
 };
 
 /// One layer in one scope, or one output.
@@ -295,7 +302,8 @@ public:
   void add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
            const Bounds& bounds, std::int64_t first_sample,
            const std::function<void(std::size_t layer)>& before_layer = {});
-  Comparison finish();
+  /// `failure_probability`: as Comparison has it.
+  Comparison finish(double failure_probability = 0.0);
 
 private:
   struct State;

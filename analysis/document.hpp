@@ -97,7 +97,7 @@ using Block = std::variant<Paragraph, Table, Entry, Figure>;
 /// Blocks in order; text has an empty line between sections.
 using Section = std::vector<Block>;
 
-/// A test case of JUnit: violated is a failure, undecided and void an error, not checked is skipped.
+/// A test case of JUnit: violated and improbable are failures, undecided and void errors, not checked is skipped.
 struct Case {
   std::string group, name;
   Status status = Status::holds;

@@ -24,13 +24,18 @@ struct CsvCell {
   std::string operator()(Status status) const { return std::string(name_of(status)); }
 };
 
+/// What was checked and does not hold; the rest could not be checked.
+bool is_failure(Status status) {
+  return status == Status::violated || status == Status::improbable;
+}
+
 std::string to_xml(const Case& test) {
   const std::string head =
       fmt::format("  <testcase classname=\"{}\" name=\"{}\"", test.group, escape_markup(test.name));
   if (test.status == Status::holds || test.status == Status::approaches) return head + "/>\n";
   if (test.status == Status::not_checked)
     return head + ">\n    <skipped message=\"no bound that decides was held against it\"/>\n  </testcase>\n";
-  const char* tag = test.status == Status::violated ? "failure" : "error";
+  const char* tag = is_failure(test.status) ? "failure" : "error";
   return fmt::format("{}>\n    <{} message=\"{}\">{}</{}>\n  </testcase>\n", head, tag, name_of(test.status),
                      escape_markup(test.detail), tag);
 }
@@ -67,15 +72,17 @@ std::string to_csv(const Document& document) {
 }
 
 std::string to_junit(const Document& document) {
-  const auto count = [&](Status a, Status b) {
+  const auto count = [&](auto&& is_counted) {
     return std::count_if(document.cases.begin(), document.cases.end(),
-                         [&](const Case& test) { return test.status == a || test.status == b; });
+                         [&](const Case& test) { return is_counted(test.status); });
   };
+  const auto is_error = [](Status status) { return status == Status::undecided || status == Status::invalid; };
+  const auto is_skipped = [](Status status) { return status == Status::not_checked; };
   std::string text = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"driftbound {} {}\" tests=\"{}\" "
       "failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n",
-      document.verb, escape_markup(document.title), document.cases.size(), count(Status::violated, Status::violated),
-      count(Status::undecided, Status::invalid), count(Status::not_checked, Status::not_checked), document.seconds);
+      document.verb, escape_markup(document.title), document.cases.size(), count(is_failure), count(is_error),
+      count(is_skipped), document.seconds);
   for (const Case& test : document.cases) text += to_xml(test);
   return text + "</testsuite>\n";
 }

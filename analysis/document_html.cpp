@@ -16,7 +16,7 @@ constexpr const char* style = R"(
   --bad:#ff7b72; --measured:#79c0ff; --order:#d2a8ff; --any:#e3b341; --accumulated:#56d4c4; --forward:#ffa657; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
 h1 { font-size: 1.15rem; font-weight: 600; } h2 { font-size: 1rem; margin-top: 2rem; } h3 { font-size: .95rem; margin: 1.5rem 0 .3rem; }
-.holds, .approaches { color: var(--ok); } .undecided { color: var(--warn); } .violated, .void { color: var(--bad); font-weight: 600; }
+.holds, .approaches { color: var(--ok); } .undecided { color: var(--warn); } .violated, .improbable, .void { color: var(--bad); font-weight: 600; }
 p { overflow-wrap: anywhere; } .about, .note { color: var(--soft); } .note { margin: .3rem 0; } .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; } th, td { padding: 3px 9px; text-align: right; white-space: nowrap; }
 th { border-bottom: 1px solid var(--rule); text-align: right; } tr:hover td { background: color-mix(in srgb, var(--rule) 40%, transparent); }

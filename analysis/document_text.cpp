@@ -16,7 +16,7 @@ struct Painter {
   }
   static const char* colour_of(Status status) {
     if (status == Status::holds) return "\033[32m";
-    return status == Status::invalid || status == Status::violated ? "\033[1;31m" : "\033[33m";
+    return status >= Status::improbable ? "\033[1;31m" : "\033[33m";
   }
 };
 

@@ -316,7 +316,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
       break;
     }
   }
-  judgement.comparison = comparer.finish();
+  judgement.comparison = comparer.finish(options.failure_probability);
   if (box && !judgement.interrupted) add_boxes(graph, trace, options, *box, outputs, judgement.comparison);
   return judgement;
 }

@@ -46,7 +46,7 @@ public:
   /// Empty where there was no part.
   std::optional<Comparison> finish() {
     if (!comparer_) return std::nullopt;
-    Comparison comparison = comparer_->finish();
+    Comparison comparison = comparer_->finish(failure_probability_);
     for (LayerSummary& layer : comparison.layers) {
       for (ScopeSummary* scope : {&layer.local, &layer.accumulated}) {
         for (std::optional<WorstCase>* worst : {&scope->worst, &scope->first_open}) place(*worst);
@@ -141,6 +141,7 @@ Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, con
   Judgement judgement;
   Comparison& all = judgement.comparison;
   all.threshold = options.threshold;
+  all.failure_probability = options.failure_probability;
   all.samples = 1;
   RunSummary& summary = all.run.emplace();
   summary.problems = run.problems();

@@ -253,8 +253,7 @@ computes with integers, is not judged.
 
 std::string recorded_ops() {
   std::vector<Strings> rows = {{"op", "is"}};
-  for (const CallableOp& op : callable_ops())
-    rows.push_back({fmt::format("`{}`", op.name), std::string(op.meaning)});
+  for (const CallableOp& op : callable_ops()) rows.push_back({fmt::format("`{}`", op.name), std::string(op.meaning)});
   return table(rows);
 }
 

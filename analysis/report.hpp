@@ -56,8 +56,8 @@ struct ExitRules {
   std::vector<Question> required = {};  ///< questions that may not stay open
 };
 
-/// Exit status of `report`: 0 every proven and conditional bound holds; 1 undecided or void somewhere, a required question
-/// is open, or with FailOn::approach a bound approached; 2 violated.
+/// Exit status of `report`: 0 every proven and conditional bound holds; 1 undecided, improbable or void somewhere, a required
+/// question is open, or with FailOn::approach a bound approached; 2 violated.
 int exit_status(const Comparison& comparison, const ExitRules& rules);
 
 /// The report as a document: one sentence with the verdict, the layer it hangs on and why; a line per layer and scope,

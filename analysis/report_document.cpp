@@ -29,6 +29,10 @@ std::string name_in_group(const LayerSummary& layer) {
   return layer.record && layer.name.starts_with(prefix) ? layer.name.substr(prefix.size()) : layer.name;
 }
 
+Cell reading_cell(const LayerSummary& layer) {
+  return layer.nearest_reading ? Cell(to_string(layer.nearest_reading->nearest)) : Cell();
+}
+
 Row layer_row(const LayerSummary& layer) {
   const ScopeSummary &local = layer.local, &whole = layer.accumulated;
   const BoundSummary* folklore = find_bound(local, BoundKind::seed_gamma);
@@ -37,7 +41,8 @@ Row layer_row(const LayerSummary& layer) {
            error_cell(local, local.max_error), error_cell(local, local.max_ulps, Form::ratio),
            share_cell(local, any_order_bound(local)), share_cell(local, declared_order_bound(local)),
            folklore ? Cell(Violations{folklore->violations, folklore->checked}) : Cell(),
-           error_cell(whole, whole.max_error), share_cell(whole, BoundKind::forward), layer.status}};
+           error_cell(whole, whole.max_error), share_cell(whole, BoundKind::forward), reading_cell(layer),
+           layer.status}};
 }
 
 /// A line with the name of a module, above the records of its calls.
@@ -60,11 +65,12 @@ Section layers_section(const Comparison& comparison) {
                {"folk!", 6},
                {"error", 7},
                {"fwd", 6},
+               {"nearest reading", 0, true, {}, Medium::page},
                {"", 0, true, "verdict"}},
               {},
               0,
               true,
-              {{"", 5}, {"this layer alone", 5}, {"from input", 2}, {"", 1}}};
+              {{"", 5}, {"this layer alone", 5}, {"from input", 2}, {"", 2}}};
   const std::string* module = nullptr;
   for (const LayerSummary& layer : comparison.layers) {
     if (layer.record && (module == nullptr || *module != layer.record->module)) {
@@ -197,6 +203,7 @@ Section remarks(const Report& report, const ExitRules& rules) {
                                      [&](const OpenQuestion& open) { return open.question == question; });
     if (!is_said && !is_answered(comparison, question)) add(open_question_text(report, question) + ".", Style::warning);
   }
+  add(readings_text(comparison), Style::wrong);
   add(decided_by_some_text(comparison));
   add(replay_text(report), first_difference(comparison) ? Style::wrong : Style::plain);
   add(folklore_text(report));
@@ -286,16 +293,18 @@ Table records_of(const Comparison& comparison) {
 }
 
 /// "running: 1 violated, 0 undecided of 64; not finite: 2", of what one layer or output is held against.
-std::string failure_text(std::initializer_list<const ScopeSummary*> scopes) {
+std::string failure_text(std::initializer_list<const ScopeSummary*> scopes,
+                         const std::optional<NearestReading>& reading = std::nullopt) {
   std::vector<std::string> parts;
   std::int64_t non_finite = 0;
   for (const ScopeSummary* scope : scopes) {
     for (const BoundSummary& bound : scope->bounds)
-      if (bound.gives_verdict() && bound.violations + bound.undecided > 0)
+      if (bound.is_improbable() || (bound.gives_verdict() && bound.violations + bound.undecided > 0))
         parts.push_back(fmt::format("{}: {} violated, {} undecided of {}", name_of(bound.kind), bound.violations,
                                     bound.undecided, bound.checked));
     non_finite = std::max(non_finite, scope->non_finite);
   }
+  if (reading && reading->is_decisive) parts.push_back("operands " + describe(*reading));
   if (non_finite > 0) parts.push_back(fmt::format("not finite: {}", non_finite));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -308,7 +317,8 @@ std::vector<Case> cases_of(const Report& report, const ExitRules& rules) {
         {"report", "all samples", Status::undecided,
          fmt::format("interrupted after {} of {} samples", comparison.samples, report.context.requested_samples)});
   for (const LayerSummary& layer : comparison.layers)
-    cases.push_back({"layer", layer.name, layer.status, failure_text({&layer.local, &layer.accumulated})});
+    cases.push_back(
+        {"layer", layer.name, layer.status, failure_text({&layer.local, &layer.accumulated}, layer.nearest_reading)});
   for (const OutputSummary& output : comparison.outputs) {
     const bool is_open = output.status == Status::undecided && comparison.verdict < Status::undecided;
     cases.push_back(

@@ -109,10 +109,25 @@ Json to_json(const std::optional<RunSummary>& run) {
                 "draws"_key = run->draws > 0 ? Json(run->draws) : Json(nullptr));
 }
 
+Json to_json(const ReadingPair& pair) {
+  return object("left"_key = name_of(pair.left), "right"_key = name_of(pair.right));
+}
+
+Json to_json(const std::optional<NearestReading>& reading) {
+  if (!reading) return nullptr;
+  Json alike = Json::array();
+  for (const ReadingPair& pair : reading->alike) alike.push_back(to_json(pair));
+  return object("nearest"_key = to_json(reading->nearest), "alike"_key = std::move(alike),
+                "declared"_key = reading->is_declared, "other"_key = to_json(reading->other),
+                "ratio"_key = reading->ratio, "elements"_key = reading->elements,
+                "false_alarm"_key = reading->false_alarm, "decisive"_key = reading->is_decisive);
+}
+
 Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
   return object("index"_key = layer.index, "name"_key = layer.name, "op"_key = layer.op, "fan_in"_key = layer.fan_in,
                 "outputs"_key = layer.outputs, "compared"_key = layer.compared, "checked"_key = layer.checked,
                 "gamma_n"_key = layer.gamma_n, "kappa"_key = to_json(layer.kappa), "ambiguous"_key = layer.ambiguous,
+                "nearest_reading"_key = to_json(layer.nearest_reading),
                 "reading"_key = layer.reading ? Json(name_of(*layer.reading)) : Json(),
                 "differing"_key = layer.differing, "non_finite"_key = layer.non_finite,
                 "void"_key = to_json(layer.first_void), "explained_by"_key = text_or_null(layer.explained_by),

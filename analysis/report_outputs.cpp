@@ -216,7 +216,8 @@ void add_output(Section& section, const Comparison& comparison, const OutputSumm
                       name_of(bound.kind), bound.by_other_steps, bound.checked));
   if (output.signs) note(signs_text(output));
   const bool has_any_run = output.scope.unbounded[static_cast<std::size_t>(Question::any_run)].has_value();
-  if (!has_any_run && output.given_as.empty() && output.scope.elements > 0) note("no bound of any run in any order was computed");
+  if (!has_any_run && output.given_as.empty() && output.scope.elements > 0)
+    note("no bound of any run in any order was computed");
   const auto is_partial = [](const BoundSummary& bound) {
     return bound.question == Question::any_run && bound.follows_largest && bound.checked > 0;
   };

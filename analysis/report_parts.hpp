@@ -35,6 +35,9 @@ std::string open_question_text(const Report& report, Question question);
 /// Which bounds say nothing of values that others decide; empty where none does.
 std::string decided_by_some_text(const Comparison& comparison);
 
+/// Which layers read the operands of their products otherwise than declared, by T-134; empty where none is known to.
+std::string readings_text(const Comparison& comparison);
+
 /// How many elements of the references were settled at which precision, and how many at none.
 std::string reference_text(const Comparison& comparison);
 

@@ -41,7 +41,13 @@ struct Culprit {
   std::string what;  ///< "layer 'head' (Gemm)"
   const BoundSummary* bound = nullptr;
   std::string_view scope;
+  const NearestReading* reading = nullptr;  ///< of the layer's operands, where that is decisive
 };
+
+const NearestReading* decisive_reading(const LayerSummary* layer) {
+  const bool is_decisive = layer && layer->nearest_reading && layer->nearest_reading->is_decisive;
+  return is_decisive ? &*layer->nearest_reading : nullptr;
+}
 
 std::string_view in_words(Scope scope) {
   return scope == Scope::end_to_end ? "end-to-end" : name_of(scope);
@@ -53,9 +59,14 @@ Culprit find_culprit(const Comparison& comparison) {
     if (one.status() != comparison.verdict) continue;
     const std::string what = one.layer ? fmt::format("layer {} ({})", named(one.layer->name), one.layer->op)
                                        : fmt::format("output {}", named(one.output->name));
+    const auto is_behind = [&](const BoundSummary& bound) {
+      if (comparison.verdict == Status::improbable) return bound.is_improbable();
+      return bound.gives_verdict() && (comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0;
+    };
     for (const BoundSummary& bound : one.summary.bounds)
-      if (bound.gives_verdict() && (comparison.verdict == Status::violated ? bound.violations : bound.undecided) > 0)
-        return {what, &bound, in_words(one.scope)};
+      if (is_behind(bound)) return {what, &bound, in_words(one.scope), decisive_reading(one.layer)};
+    if (comparison.verdict == Status::improbable && decisive_reading(one.layer))
+      return {what, nullptr, {}, decisive_reading(one.layer)};
   }
   return {};
 }
@@ -130,21 +141,48 @@ std::string_view what_else(const Culprit& culprit, bool may_skip_storing) {
   return "another arithmetic, another model, or a bug";
 }
 
-std::string violated_sentence(const Report& report) {
-  const Comparison& comparison = report.comparison;
-  const Culprit culprit = find_culprit(comparison);
-  if (!culprit.bound) return "an output or scalar violates its bound.";
+/// "layer 'b' (Gemm) exceeds its local running bound in 3 of 64 values, worst at sample 1 element 2: error …"
+std::string excess_sentence(const Culprit& culprit) {
   std::string where;
   if (const auto& worst = culprit.bound->worst)
     where = fmt::format(", worst at sample {} element {}: error {}", worst->sample, worst->element,
                         excess_text(worst->error, worst->bound));
+  return fmt::format("{} exceeds its {} {} bound in {} of {} values{}", culprit.what, culprit.scope,
+                     name_of(culprit.bound->kind), culprit.bound->violations, culprit.bound->checked, where);
+}
+
+/// " Its operands were read as tf32 (cut), 2,400 times nearer than as it is.", where that is known.
+std::string explaining_reading(const Culprit& culprit) {
+  return culprit.reading ? fmt::format(" Its operands were {}.", describe(*culprit.reading)) : "";
+}
+
+std::string violated_sentence(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  const Culprit culprit = find_culprit(comparison);
+  if (!culprit.bound) return "an output or scalar violates its bound.";
   const bool is_of_order = stands_on_order(culprit.bound->kind) && !exceeds_any_order(comparison);
+  return fmt::format("{}. Rounding in the stated arithmetic{} cannot do that: {}.{}", excess_sentence(culprit),
+                     is_of_order ? " and order" : "",
+                     is_of_order ? what_may_have_run(comparison) : what_else(culprit, may_skip_storing(report.context)),
+                     explaining_reading(culprit));
+}
+
+std::string improbable_sentence(const Report& report) {
+  const Comparison& comparison = report.comparison;
+  const Culprit culprit = find_culprit(comparison);
+  if (!culprit.bound && culprit.reading)
+    return fmt::format(
+        "{}: its operands were {} (root mean square over {} results). No proven bound is exceeded, but a run that "
+        "reads "
+        "them as {} shows that with probability {} at most.",
+        culprit.what, describe(*culprit.reading), culprit.reading->elements, to_string(culprit.reading->other),
+        bound_text(culprit.reading->false_alarm.value_or(1.0)));
+  if (!culprit.bound) return "an output or scalar exceeds its probabilistic bound.";
   return fmt::format(
-      "{} exceeds its {} {} bound in {} of {} values{}. Rounding in the stated arithmetic{} cannot do "
-      "that: {}.",
-      culprit.what, culprit.scope, name_of(culprit.bound->kind), culprit.bound->violations, culprit.bound->checked,
-      where, is_of_order ? " and order" : "",
-      is_of_order ? what_may_have_run(comparison) : what_else(culprit, may_skip_storing(report.context)));
+      "{}. No proven bound is exceeded, but this is not rounding as modelled: with errors of mean 0 any value of a "
+      "report is above its {} probabilistic bound with probability {} at most. Rather {}.{}",
+      excess_sentence(culprit), culprit.scope, bound_text(comparison.failure_probability),
+      what_else(culprit, may_skip_storing(report.context)), explaining_reading(culprit));
 }
 
 /// Of values that no bound on their own op decides.
@@ -261,6 +299,8 @@ std::string verdict_sentence(const Report& report) {
     case Status::not_checked:  // of parts alone
     case Status::undecided:
       return "UNDECIDED: " + undecided_sentence(comparison);
+    case Status::improbable:
+      return "IMPROBABLE: " + improbable_sentence(report);
     case Status::invalid:
       return "VOID: " + void_sentence(comparison);
     case Status::violated:
@@ -317,6 +357,19 @@ std::string decided_by_some_text(const Comparison& comparison) {
   return fmt::format("Infinite where another bound decides: {} (first in {}).", text, named(layer));
 }
 
+std::string readings_text(const Comparison& comparison) {
+  constexpr std::size_t most_layers = 3;
+  std::string text;
+  std::size_t count = 0;
+  for (const LayerSummary& layer : comparison.layers) {
+    const NearestReading* reading = decisive_reading(&layer);
+    if (!reading || ++count > most_layers) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", named(layer.name), describe(*reading));
+  }
+  if (count > most_layers) text += fmt::format("; and {} more layers", count - most_layers);
+  return text.empty() ? "" : "Operands of products: " + text + ".";
+}
+
 std::string explain_columns(Medium medium) {
   const bool page = medium == Medium::page;
   const auto verdict = [page](const char* on_page, const char* in_table) {
@@ -343,6 +396,7 @@ Last column
   {}they hold, and one is used to the threshold or more (where it exceeds one ulp: a single
   {}rounding reaches its bound by design and does not count)
   {}the reference or a missing bound leaves it open
+  {}no proven bound is exceeded, but one that leaves rounding errors to chance is
   {}values that are not finite: no statement
   {}certainly above a bound: not rounding of the stated arithmetic
   {}no proven or conditional bound was held against it (--bounds)
@@ -370,13 +424,14 @@ Outputs: one line a bound, by the question that it answers
             adjoint/any-order is charged at each layer
   condition how much a relative error of every term of a layer's sums shows up in the output,
             relative to it, to first order; times the layer's local error, its part of the bound
-Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so); and never
-part of the verdict: probabilistic (a theorem about rounding errors taken for chance, with the
-probability that it fails), heuristic (an estimate, or folklore, shown with its violations).
+Guarantees: proven (a theorem), conditional (a theorem, if what 'assumes' lists is so);
+probabilistic (a theorem about rounding errors taken for chance, with the probability that it
+fails: it proves nothing, and a value above it is improbable); and never part of the verdict:
+heuristic (an estimate, or folklore, shown with its violations).
 docs/theory.md has the theorems.
 )",
       verdict("holds", "ok"), verdict("approaches", "near"), below, verdict("undecided", "open"),
-      verdict("void", "void"), verdict("violated", "FAIL"), verdict("not checked", "-"),
+      verdict("improbable", "odd"), verdict("void", "void"), verdict("violated", "FAIL"), verdict("not checked", "-"),
       page ? "median bound/error   over the values with an error" : "x error   median of bound / error",
       page ? "ms a sample   shadow and adjoint are computed together, each shows it all"
            : "ms        milliseconds a sample; shadow and adjoint are computed together, each shows it all");

@@ -6,8 +6,9 @@ namespace driftbound::analysis {
 namespace {
 
 // in the order of Status
-constexpr std::string_view names[] = {"not checked", "holds", "approaches", "undecided", "void", "violated"};
-constexpr std::string_view marks[] = {"-", "ok", "near", "open", "void", "FAIL"};
+constexpr std::string_view names[] = {"not checked", "holds", "approaches", "undecided",
+                                      "improbable",  "void",  "violated"};
+constexpr std::string_view marks[] = {"-", "ok", "near", "open", "odd", "void", "FAIL"};
 
 }  // namespace
 

@@ -80,7 +80,8 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "driftbound " DRIFTBOUND_VERSION);
   program.require_subcommand(1);
   program.footer(
-      "Exit status: 0 holds, 1 undecided or void, 2 violated, 3 bad input or usage, 4 not available, 130 interrupted.");
+      "Exit status: 0 holds, 1 undecided, improbable or void, 2 violated, 3 bad input or usage, 4 not available, 130 "
+      "interrupted.");
 
   const std::vector<cli::Verb> verbs = cli::verbs();
   std::vector<std::pair<CLI::App*, cli::Verb::Run>> runs;

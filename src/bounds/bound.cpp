@@ -10,7 +10,9 @@
 #include "bounds/blocks/end_to_end.hpp"
 #include "bounds/local/heuristics.hpp"
 #include "bounds/local/local.hpp"
+#include "bounds/local/operand_readings.hpp"
 #include "bounds/local/replay.hpp"
+#include "bounds/local/trial.hpp"
 #include "bounds/nodes/forward.hpp"
 #include "bounds/nodes/infinite_reason.hpp"
 #include "bounds/nodes/normed_values.hpp"
@@ -27,6 +29,46 @@
 #include "driftbound/num/gamma.hpp"
 
 namespace driftbound {
+
+std::string_view name_of(OperandReading reading) {
+  switch (reading) {
+    case OperandReading::as_it_is:
+      return "as it is";
+    case OperandReading::fp32:
+      return "fp32";
+    case OperandReading::tf32:
+      return "tf32";
+    case OperandReading::tf32_ties_away:
+      return "tf32 (ties away)";
+    case OperandReading::tf32_cut:
+      return "tf32 (cut)";
+    case OperandReading::fp16:
+      return "fp16";
+    case OperandReading::bf16:
+      return "bf16";
+    case OperandReading::bf16_cut:
+      return "bf16 (cut)";
+    case OperandReading::fp8_e4m3:
+      return "fp8_e4m3";
+    case OperandReading::fp8_e5m2:
+      break;
+  }
+  return "fp8_e5m2";
+}
+
+void add_to(ReadingTest& test, const ReadingTest& more) {
+  for (std::size_t i = 0; i < test.pairs.size(); ++i) {
+    test.pairs[i].squares += more.pairs[i].squares;
+    test.pairs[i].signs += more.pairs[i].signs;
+    test.pairs[i].agreeing += more.pairs[i].agreeing;
+  }
+  test.elements += more.elements;
+  test.is_modelled = test.is_modelled && more.is_modelled;
+}
+
+double chance_of_agreement(const ReadingEvidence& evidence) {
+  return bounds::theorems::coin_tail(evidence.agreeing, evidence.signs);
+}
 
 std::string_view name_of(Guarantee guarantee) {
   switch (guarantee) {
@@ -152,6 +194,7 @@ public:
   Bounds run() {
     for (std::size_t node = 0; node < graph_.nodes.size(); ++node) visit(node);
     add_two_trajectories();
+    if (exact_.network != nullptr) try_end_to_end(graph_, trace_, *exact_.network, model_fits_, options_, bounds_);
     if (wants_replay()) add_replay();
     return std::move(bounds_);
   }
@@ -231,6 +274,8 @@ private:
     const NodeView view = view_of(node);
     LayerBounds layer;
     layer.fan_in = fan_in(graph_, node, shapes_);
+    if (exact_.local != nullptr)
+      layer.operand_readings = test_operand_readings(view, setting_of(node), (*exact_.local)[index]);
     layer.gamma_n = layer.fan_in > 0 ? gamma(layer.fan_in, setting_.machine.u).value() : 0.0;
     if (wants_shadow_alone()) {
       bounds_.layers.push_back(std::move(layer));
@@ -239,6 +284,8 @@ private:
 
     Stopwatch watch;
     LocalBound local = local_bound(view, setting_of(node));
+    if (exact_.local != nullptr && !local.probabilistic.empty())
+      model_fits_ = try_on_data(view, setting_of(node), (*exact_.local)[index], local) && model_fits_;
     const double local_seconds = watch.lap();
     follow(index, view, local);
     state.sums = std::move(local.sums);
@@ -397,6 +444,7 @@ private:
   NormedValues normed_;
   Setting setting_;
   double folklore_u_ = 0.0;
+  bool model_fits_ = true;  ///< no layer's data refuted the model of T-74 (T-133)
   std::vector<Shape> shapes_;
   std::vector<ValueState> states_;
   Bounds bounds_;

@@ -104,7 +104,7 @@ TEST_CASE("constant data leave the verdict alone, and the text says why there is
   CHECK(to_html(document_of(report)).find("not applicable to 5 of 5 values") != std::string::npos);
 }
 
-TEST_CASE("a probabilistic bound or an estimate that is exceeded is counted, and leaves the verdict alone") {
+TEST_CASE("a probabilistic bound or an estimate that is exceeded is counted; the first one alone is a verdict") {
   for (const Guarantee guarantee : {Guarantee::probabilistic, Guarantee::heuristic}) {
     HandMade made;
     BoundResult result = HandMade::make_bound(BoundKind::adjoint_statistical, guarantee);
@@ -116,6 +116,7 @@ TEST_CASE("a probabilistic bound or an estimate that is exceeded is counted, and
     const BoundSummary* bound = find_bound(with.outputs[0].scope, BoundKind::adjoint_statistical);
     REQUIRE(bound != nullptr);
     CHECK(bound->violations == 1);
+    CHECK((with.verdict == Status::improbable) == (guarantee == Guarantee::probabilistic));
     CHECK(with.verdict != Status::violated);
   }
 }

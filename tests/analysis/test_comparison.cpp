@@ -94,7 +94,7 @@ TEST_CASE("a violated heuristic is counted and leaves the verdict alone") {
   CHECK(comparison.layers[0].local.bounds[1].violations == 1);
 }
 
-TEST_CASE("a probabilistic bound leaves the verdict alone, and blocks add up what it fails with") {
+TEST_CASE("a probabilistic bound that is exceeded is improbable, and blocks add up what it fails with") {
   HandMade made;
   BoundResult shadow = HandMade::make_bound(BoundKind::shadow, Guarantee::probabilistic);
   shadow.failure_probability = 0x1p-30;
@@ -106,7 +106,7 @@ TEST_CASE("a probabilistic bound leaves the verdict alone, and blocks add up wha
   for (const std::int64_t first : {0, 3})
     comparer.add(made.layout, made.trace, &made.accumulated, made.local, made.bounds, first);
   const Comparison comparison = comparer.finish();
-  CHECK(comparison.verdict == Status::holds);
+  CHECK(comparison.verdict == Status::improbable);
   const BoundSummary* summary = find_bound(comparison.outputs.at(0).scope, BoundKind::shadow);
   REQUIRE(summary != nullptr);
   CHECK(summary->violations == 2);

@@ -320,7 +320,8 @@ TEST_CASE("reports say that inputs are rounded, and where a box has no number to
 
 TEST_CASE("a page explains the words that it uses") {
   const std::string page = explain_columns(Medium::page);
-  for (const char* word : {"holds", "approaches", "undecided", "void", "violated", "median bound/error", "ms a sample"})
+  for (const char* word :
+       {"holds", "approaches", "undecided", "improbable", "void", "violated", "median bound/error", "ms a sample"})
     CHECK(page.find(std::string("\n  ") + word + " ") != std::string::npos);
   for (const char* word : {"ok", "near", "open", "FAIL", "x error"})
     CHECK(page.find(std::string("\n  ") + word + " ") == std::string::npos);

@@ -21,8 +21,9 @@ namespace driftbound {
 // (a Trace) of a Graph. This file also defines the options and the results.
 
 /// Strength of a statement. proven: a theorem without conditions. conditional: a theorem whose hypotheses include
-/// something measured, documented or assumed. probabilistic: it holds up to a failure probability. heuristic: not
-/// proven, an estimate or a rule of thumb. Verdicts are based on proven and conditional bounds only.
+/// something measured, documented or assumed. probabilistic: it holds up to a failure probability, under a model of
+/// rounding errors. heuristic: not proven, an estimate or a rule of thumb. A run that holds, and one that violates, does
+/// so by proven and conditional bounds only.
 enum class Guarantee { proven, conditional, probabilistic, heuristic };
 /// Whether a bound holds for the recorded run only (this_run), or for every run of the same arithmetic (any_run).
 enum class Question { this_run, any_run };
@@ -36,6 +37,35 @@ enum class Reading { as_declared, nearest_even, nearest_away, as_given, either_w
 std::string_view name_of(Reading reading);
 /// Combines the readings of two parts of a run. Returns either_way if they differ; if one is empty, returns the other.
 std::optional<Reading> joined(std::optional<Reading> one, std::optional<Reading> other);
+
+/// How an operand of a product may have been read: as it is, or rounded to a format (to nearest with ties to even where
+/// nothing else is said).
+enum class OperandReading { as_it_is, fp32, tf32, tf32_ties_away, tf32_cut, fp16, bf16, bf16_cut, fp8_e4m3, fp8_e5m2 };
+std::string_view name_of(OperandReading reading);
+
+/// What the tested elements of recorded products show of one pair of readings of the operands.
+/// Source:    docs/theory.md T-134
+struct ReadingEvidence {
+  OperandReading left = OperandReading::as_it_is, right = OperandReading::as_it_is;
+  bool is_declared = false;  ///< whether the declared arithmetic reads operands so, or may
+  double squares = 0.0;      ///< sum of the squares of computed - exact product of the operands read so
+  /// Elements whose error has a sign and on which this pair and the declared one clearly differ, and those of them whose
+  /// error has the sign of the difference.
+  std::int64_t signs = 0, agreeing = 0;
+};
+
+/// The evidence for all pairs of readings of the operands of a product, in the order of OperandReading.
+struct ReadingTest {
+  std::vector<ReadingEvidence> pairs;
+  std::int64_t elements = 0;  ///< tested
+  /// Whether the arithmetic and the data admit the model of T-134; without it there is no probability.
+  bool is_modelled = false;
+};
+/// Adds the evidence of other samples.
+void add_to(ReadingTest& test, const ReadingTest& more);
+/// An upper bound of the probability that errors of an honest run agree so often with the difference of a reading.
+/// Source:    docs/theory.md T-134
+double chance_of_agreement(const ReadingEvidence& evidence);
 
 /// One bound of |computed - exact|, with one value for every element of a tensor.
 struct BoundResult {
@@ -75,6 +105,9 @@ struct LayerBounds {
   /// How the recorded run reads the operands of the node's product, as detected by T-130. Empty unless a matrix unit
   /// may be bypassed and BoundKind::rounded_shadow is requested.
   std::optional<Reading> reading;
+  /// Which readings of the operands of a Gemm or MatMul bring its exact result how near to the recorded one. Empty for
+  /// other nodes, and without KnownExact::local.
+  std::optional<ReadingTest> operand_readings;
   /// Number of recorded values that differ from those of the run of the declared arithmetic (T-97), ignoring the signs
   /// of zeros. Empty if no such run was made in addition to the recorded one.
   std::optional<std::int64_t> differing;
@@ -201,10 +234,12 @@ Bounds bound(const Graph& graph, const Trace& trace, const BoundOptions& options
 /// What is known of the exact values of a trace's layers, by node; null: unknown.
 struct KnownExact {
   /// The layers of the trace's local_reference: every node's exact function at the recorded operands. Attribution uses
-  /// these values instead of computing them again. No bound depends on them.
+  /// these values instead of computing them again. A probabilistic bound of one sum that a result exceeds is tried on the
+  /// data (T-133), and readings of operands are compared (T-134), only with them.
   const std::vector<Tensor<Ball>>* local = nullptr;
   /// The layers of a certified_reference at the trace's inputs: the exact network. Where the error of the shadow in
-  /// double is not negligible, bounds compare with these values instead. Deep networks, transformers and runs in float64
+  /// double is not negligible, bounds compare with these values instead. Probabilistic bounds that the run exceeds are
+  /// tried on the data (T-133) only with them. Deep networks, transformers and runs in float64
   /// need them for tight bounds.
   const std::vector<Tensor<Ball>>* network = nullptr;
 };

@@ -157,6 +157,9 @@ std::string describe(TermPattern pattern) {
     case TermPattern::stagnant:
       return "a sum of more than 256 terms has one above 2^12 times the median of the others: small terms are lost "
              "alike";
+    case TermPattern::biased:
+      return "the same terms in another order err by more than half of it: their rounding errors are not random "
+             "(T-133)";
   }
   return "";
 }

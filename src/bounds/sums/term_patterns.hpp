@@ -12,8 +12,9 @@ namespace driftbound::bounds {
 
 // Detects sums whose rounding errors must not be modelled as random (T-75).
 
-/// The pattern of the terms of a sum.
-enum class TermPattern : char { none, constant, stagnant };
+/// The pattern of the terms of a sum: constant, stagnant, as pattern_of() finds them; biased: in other orders the same
+/// terms give errors that a bound by chance does not allow (T-133).
+enum class TermPattern : char { none, constant, stagnant, biased };
 std::string describe(TermPattern pattern);
 
 /// `constant`: at least 2^4 terms, whose magnitudes differ by at most a factor of 1 + 2^-8. `stagnant`: more than 2^8

@@ -53,6 +53,18 @@ Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor) {
   return rest + Magnitude(tail_factor) * sqrt_up(squares);
 }
 
+Magnitude with_repeats(Magnitude bound, std::int64_t repeats) {
+  return bound * sqrt_up(Magnitude(static_cast<double>(repeats)));
+}
+
+double coin_tail(std::int64_t heads, std::int64_t coins) {
+  if (2 * heads <= coins) return 1.0;
+  const double n = static_cast<double>(coins), share = static_cast<double>(heads) / n, rest = 1.0 - share;
+  const double entropy = -share * std::log(share) - (rest > 0.0 ? rest * std::log(rest) : 0.0);
+  const double rounding = 0x1p-40 * n;
+  return std::min(1.0, exp_up(-n * (std::log(2.0) - entropy) + rounding));
+}
+
 Magnitude weighted_squares(std::span<const double> d, std::span<const double> amplitudes,
                            std::span<const std::uint32_t> alike) {
   std::vector<double> weights(d.size()), largest(d.size());

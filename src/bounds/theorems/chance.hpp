@@ -36,6 +36,17 @@ double failure_probability_of(double tail_factor, std::int64_t statements);
 /// Source:    docs/theory.md T-74
 Magnitude with_chance(Magnitude rest, Magnitude squares, double tail_factor);
 
+/// An upper bound of rest + lambda sqrt(r squares) for the bound = rest + lambda sqrt(squares) of a sum of which up to
+/// r = `repeats` terms have equal magnitudes.
+/// Domain:    repeats >= 1
+/// Source:    docs/theory.md T-133
+Magnitude with_repeats(Magnitude bound, std::int64_t repeats);
+
+/// An upper bound of the probability of `heads` or more heads in `coins` throws of a fair coin.
+/// Domain:    0 <= heads <= coins
+/// Source:    docs/theory.md T-134
+double coin_tail(std::int64_t heads, std::int64_t coins);
+
 /// The sum over sets of correlated elements of (sum |d_i|)^2 (max c_i)^2, c = amplitudes. alike[i] is the member that
 /// represents element i's set; if `alike` is empty, no elements are correlated. Infinite if an amplitude is not finite,
 /// even where d is 0.

@@ -123,22 +123,20 @@ void softmax(CallWriter& call) {
 template <class T>
 void reduce(CallWriter& call) {
   call.ignore({"dtype"});
-  const Axes axes = call.integers("dim");
-  call.result(0, call.add(T{axes, call.truth("keepdim", false)}, {call.x(0)}));
+  T reduction;
+  reduction.axes = call.integers("dim");
+  reduction.keep_axes = call.truth("keepdim", false);
+  call.result(0, call.add(reduction, {call.x(0)}));
 }
 
-void log_sum_exp(CallWriter& call) {
-  call.result(0, call.add(op::ReduceLogSumExp{call.integers("dim"), call.truth("keepdim", false)}, {call.x(0)}));
-}
-
-/// The largest element alone, or with its place along an axis, which is not judged.
+/// The largest element alone, or with its place along an axis, which is not judged; or the larger of two.
 void largest(CallWriter& call) {
   if (call.is_given(1)) return call.result(0, call.add(op::Max{}, {call.x(0), call.x(1)}));
-  call.result(0, call.add(op::ReduceMax{call.integers("dim"), call.truth("keepdim", false)}, {call.x(0)}));
+  reduce<op::ReduceMax>(call);
 }
 void smallest(CallWriter& call) {
   if (call.is_given(1)) return call.result(0, call.add(op::Min{}, {call.x(0), call.x(1)}));
-  call.result(0, call.add(op::ReduceMin{call.integers("dim"), call.truth("keepdim", false)}, {call.x(0)}));
+  reduce<op::ReduceMin>(call);
 }
 
 /// Of scores [..., classes] the elements that integers [...] choose, as [...].
@@ -204,7 +202,7 @@ constexpr std::array row_rules = {
     CallRule{"aten::cudnn_batch_norm", batch_norm, "BatchNormalization at inference"},
     CallRule{"aten::layer_norm", layer_norm, "LayerNormalization"},
     CallRule{"aten::log_softmax", softmax<op::LogSoftmax>, "LogSoftmax"},
-    CallRule{"aten::logsumexp", log_sum_exp, "ReduceLogSumExp"},
+    CallRule{"aten::logsumexp", reduce<op::ReduceLogSumExp>, "ReduceLogSumExp"},
     CallRule{"aten::max", largest, "ReduceMax, or Max of two"},
     CallRule{"aten::mean", reduce<op::ReduceMean>, "ReduceMean"},
     CallRule{"aten::min", smallest, "ReduceMin, or Min of two"},
