@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -217,6 +218,7 @@ private:
 
   /// Numbers below `end`: all of them, or as many as are drawn. Draws are independent; what is drawn twice is there once.
   Numbers chosen(std::int64_t end, std::int64_t draws) {
+    if (!computed_.is_whole() && end == computed_.size()) return computed_.recorded();
     Numbers numbers;
     if (!is_sampled() || draws >= end) {
       numbers.resize(static_cast<std::size_t>(end));
@@ -233,17 +235,11 @@ private:
   /// Elements of a result of which the computed value is recorded.
   Numbers chosen_elements() {
     Numbers numbers = chosen(computed_.size(), options_.draws);
-    if (!is_sampled()) return recorded(numbers);
+    if (!is_sampled()) return numbers;
     const Numbers more = largest_elements();
     numbers.insert(numbers.end(), more.begin(), more.end());
     std::sort(numbers.begin(), numbers.end());
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    return recorded(numbers);
-  }
-
-  Numbers recorded(Numbers numbers) {
-    if (computed_.is_whole()) return numbers;
-    std::erase_if(numbers, [&](std::int64_t number) { return !computed_.has(number, 1, 1); });
     return numbers;
   }
 
@@ -306,7 +302,7 @@ private:
   /// Hands a part out. `tensors`: by input of the draft, its samples.
   /// Returns:   whether to go on
   bool hand_out(const Draft& draft, std::vector<StoredTensor> tensors, StoredTensor result, Numbers places,
-                std::int64_t stride, double share) {
+                std::int64_t stride, double share, Numbers elements = {}) {
     if (places.empty()) return true;
     RecordPart part = draft.part;
     part.trace = empty_;
@@ -317,6 +313,7 @@ private:
     part.trace.layers.push_back({record_.name, std::move(result)});
     part.places = std::move(places);
     part.stride = stride;
+    part.elements = std::move(elements);
     part.share = share;
     return take_(std::move(part));
   }
@@ -584,18 +581,11 @@ private:
     cut_product_by_rows(factors, result);
   }
 
-  /// One sum of products a sample.
+  /// Elements of one row of the result a sample: a row of the left factor times some columns of the right one.
   void cut_product_by_elements(const Factors& factors, const Shape& result) {
     const ProductPlan& plan = factors.plan;
-    Draft draft;
-    std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {1, plan.k}),
-                                   add_input(draft, factors.b.type(), {plan.k, 1})};
     std::optional<BroadcastIndex> c_index;
-    if (factors.c) {
-      inputs.push_back(add_input(draft, factors.c->type(), {1, 1}));
-      c_index.emplace(factors.c_shape, result);
-    }
-    add_node(draft, op::Gemm{factors.alpha, factors.beta, false, false}, inputs);
+    if (factors.c) c_index.emplace(factors.c_shape, result);
     const auto row = [&](std::int64_t e) { return e / plan.n; };  // over all batches
     const auto a_line = [&](std::int64_t e) {
       return Line{static_cast<std::int64_t>(plan.a_index(row(e) / plan.m, row(e) % plan.m, 0)), plan.a_col, plan.k};
@@ -606,24 +596,61 @@ private:
     const auto c_line = [&](std::int64_t e) {
       return Line{static_cast<std::int64_t>((*c_index)(static_cast<std::size_t>(e)))};
     };
-    const auto firsts = [](const Numbers& samples, const auto& line_of) {
+    const auto firsts = [](const Numbers& elements, const auto& line_of) {
       Numbers numbers;
-      for (const std::int64_t e : samples) numbers.push_back(line_of(e).first);
+      for (const std::int64_t e : elements) numbers.push_back(line_of(e).first);
       return numbers;
     };
-    const Numbers all = chosen_elements();
-    in_turn(all, most_numbers_of_part / std::max<std::int64_t>(plan.k, 1), [&](Numbers samples) {
-      drop_lacking(factors.a, samples, 1, a_line);
-      drop_lacking(factors.b, samples, 1, b_line);
-      if (factors.c) drop_lacking(*factors.c, samples, 1, c_line);
-      if (samples.empty()) return true;
-      std::vector<StoredTensor> tensors = {lines(factors.a, firsts(samples, a_line), plan.a_col, plan.k, {1, plan.k}),
-                                           lines(factors.b, firsts(samples, b_line), plan.b_row, plan.k, {plan.k, 1})};
-      if (factors.c) tensors.push_back(lines(*factors.c, firsts(samples, c_line), 1, 1, {1, 1}));
-      StoredTensor computed = lines(computed_, samples, 1, 1, {1, 1});
-      const double share = share_of(samples.size(), all.size());
-      return hand_out(draft, std::move(tensors), std::move(computed), std::move(samples), 1, share);
-    });
+    Numbers all = chosen_elements();
+    drop_lacking(factors.a, all, 1, a_line);
+    drop_lacking(factors.b, all, 1, b_line);
+    if (factors.c) drop_lacking(*factors.c, all, 1, c_line);
+    for (const auto& [width, elements] : by_width(all, plan.n)) {
+      Draft draft;
+      std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {1, plan.k}),
+                                     add_input(draft, factors.b.type(), {width, plan.k})};
+      if (factors.c) inputs.push_back(add_input(draft, factors.c->type(), {1, width}));
+      add_node(draft, op::Gemm{factors.alpha, factors.beta, false, true}, inputs);
+      const std::int64_t samples = most_numbers_of_part / std::max<std::int64_t>(plan.k * (width + 1), 1);
+      bool goes_on = true;
+      in_turn(elements, width * std::max<std::int64_t>(samples, 1), [&, width = width](const Numbers& some) {
+        Numbers leading;
+        for (std::size_t i = 0; i < some.size(); i += static_cast<std::size_t>(width)) leading.push_back(some[i]);
+        const auto in_rows = [&](StoredTensor tensor, const Shape& of_sample) {
+          Shape shape = of_sample;
+          shape.insert(shape.begin(), static_cast<std::int64_t>(leading.size()));
+          return StoredTensor(tensor.type(), std::move(shape), tensor.bytes(),
+                              std::make_shared<const StoredTensor>(tensor));
+        };
+        std::vector<StoredTensor> tensors = {
+            lines(factors.a, firsts(leading, a_line), plan.a_col, plan.k, {1, plan.k}),
+            in_rows(lines(factors.b, firsts(some, b_line), plan.b_row, plan.k, {plan.k}), {width, plan.k})};
+        if (factors.c) tensors.push_back(in_rows(lines(*factors.c, firsts(some, c_line), 1, 1, {}), {1, width}));
+        StoredTensor computed = in_rows(lines(computed_, some, 1, 1, {}), {1, width});
+        const double share = share_of(some.size(), all.size());
+        goes_on = hand_out(draft, std::move(tensors), std::move(computed), std::move(leading), 1, share, some);
+        return goes_on;
+      });
+      if (!goes_on) return;
+    }
+  }
+
+  /// Elements, ascending, in groups of one row each, by the number of elements of a group: powers of 2, since products
+  /// with few columns take as long as those with more.
+  static std::map<std::int64_t, Numbers> by_width(const Numbers& elements, std::int64_t row_length) {
+    constexpr std::size_t widest = 256;
+    std::map<std::int64_t, Numbers> groups;
+    for (std::size_t first = 0, last = 0; first < elements.size(); first = last) {
+      const std::int64_t row = elements[first] / row_length;
+      while (last < elements.size() && elements[last] / row_length == row) ++last;
+      for (std::size_t width = widest; first < last; width /= 2)
+        for (; last - first >= width; first += width) {
+          Numbers& group = groups[static_cast<std::int64_t>(width)];
+          group.insert(group.end(), elements.begin() + static_cast<std::ptrdiff_t>(first),
+                       elements.begin() + static_cast<std::ptrdiff_t>(first + width));
+        }
+    }
+    return groups;
   }
 
   /// One row of the result a sample, the right factor a constant.
@@ -813,7 +840,7 @@ private:
     Draft draft;
     add_node(draft, reduction, {add_input(draft, x.type(), {length})});
     const std::int64_t draws = drawn_rows(length);
-    const Numbers all = recorded(chosen(computed_.size(), draws));
+    const Numbers all = chosen(computed_.size(), draws);
     in_turn(all, std::max<std::int64_t>(most_numbers_of_part / length, 1), [&](Numbers samples) {
       drop_lacking(x, samples, 1, [&](std::int64_t e) { return Line{e * length, 1, length}; });
       if (samples.empty()) return true;
@@ -1056,6 +1083,12 @@ bool is_unknown_op(const Unsupported& error) {
 }
 
 }  // namespace
+
+std::int64_t RecordPart::place_of(std::int64_t sample, std::int64_t element) const {
+  if (elements.empty()) return places.at(static_cast<std::size_t>(sample)) + element * stride;
+  const auto of_sample = static_cast<std::int64_t>(elements.size() / places.size());
+  return elements.at(static_cast<std::size_t>(sample * of_sample + element));
+}
 
 std::vector<ResultCoverage> cut_record(const RecordedRun& run, std::size_t index, const CutOptions& options,
                                        const std::function<bool(RecordPart&&)>& take) {
