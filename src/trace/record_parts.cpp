@@ -81,6 +81,7 @@ std::optional<double> result_of_infinite(const Op& op, const std::vector<double>
                         [&](const op::Exp&) { return std::optional(std::exp(x[0])); },
                         [&](const op::Identity&) { return std::optional(x[0]); },
                         [&](const op::Cast&) { return std::optional(x[0]); },
+                        [&](const op::Choice&) { return std::optional(x[0] > 0.5 ? x[1] : x[2]); },
                         [](const auto&) { return std::optional<double>(); },
                     },
                     op);
@@ -383,7 +384,7 @@ private:
       if (graph_.value(id).kind == ValueKind::computed) continue;
       const ValueView view = operand_of(id);
       if (graph_.is_constant(id) && view.size() == 1) {
-        placed[id] = graph.add_constant(graph_.value(id).name, StoredTensor(view.type(), {}, bytes_of(view)));
+        placed[id] = graph.add_constant(graph_.value(id).name, finite_or_largest(view));
       } else {
         add_read(id, view);
       }
@@ -410,9 +411,14 @@ private:
     });
   }
 
-  static std::vector<std::byte> bytes_of(const ValueView& view) {
+  /// A constant; the largest float32 number stands for an infinite one, which samples that are handed out do not read
+  /// where they are right.
+  static StoredTensor finite_or_largest(const ValueView& view) {
+    constexpr double largest = std::numeric_limits<float>::max();
     const StoredTensor tensor = view.tensor();
-    return {tensor.bytes().begin(), tensor.bytes().end()};
+    const double number = tensor.to_double().values.front();
+    if (std::isinf(number)) return StoredTensor::from(Tensor<double>({}, {std::copysign(largest, number)}));
+    return StoredTensor(view.type(), {}, {tensor.bytes().begin(), tensor.bytes().end()});
   }
 
   /// Adds the one node of the part: the op itself, or all nodes as one segment.
@@ -445,7 +451,7 @@ private:
   /// Takes the samples out whose operands are not finite, where the result is what IEEE arithmetic makes of them.
   void set_infinite_aside(const Op& op, std::vector<StoredTensor>& tensors, StoredTensor& result, Numbers& samples) {
     const auto is_finite = [](const StoredTensor& tensor) { return !is_float(tensor.type()) || tensor.all_finite(); };
-    if (std::all_of(tensors.begin(), tensors.end(), is_finite)) return;
+    if (std::all_of(tensors.begin(), tensors.end(), is_finite) && has_finite_constants()) return;
     std::vector<std::vector<double>> numbers;
     for (const StoredTensor& tensor : tensors) numbers.push_back(tensor.to_double().values);
     const std::vector<double> computed = result.to_double().values;
@@ -453,10 +459,11 @@ private:
     for (std::size_t s = 0; s < samples.size(); ++s) {
       std::vector<double> operands;
       for (const std::vector<double>& values : numbers) operands.push_back(values[s]);
+      operands = with_constants(operands);
       if (std::all_of(operands.begin(), operands.end(), [](double x) { return std::isfinite(x); })) continue;
-      const std::optional<double> expected = result_of_infinite(op, with_constants(operands));
-      keeps[s] = !(expected && !std::isfinite(*expected) ? are_same(*expected, computed[s])
-                                                         : expected && *expected == computed[s]);
+      const std::optional<double> expected = result_of_infinite(op, operands);
+      const bool reads_infinite = expected && !(std::holds_alternative<op::Choice>(op) && std::isfinite(*expected));
+      keeps[s] = !(reads_infinite && are_same(*expected, computed[s]));
       coverage_.infinite += keeps[s] ? 0 : 1;
     }
     for (StoredTensor& tensor : tensors) tensor = kept(tensor, keeps);
@@ -465,6 +472,12 @@ private:
     for (std::size_t s = 0; s < samples.size(); ++s)
       if (keeps[s]) left.push_back(samples[s]);
     samples = std::move(left);
+  }
+
+  bool has_finite_constants() const {
+    return std::all_of(graph_.values.begin(), graph_.values.end(), [](const Value& value) {
+      return value.kind != ValueKind::constant || !is_float(value.type) || value.constant.all_finite();
+    });
   }
 
   /// The operands of the one node, of those that the samples have and of the constants.

@@ -248,22 +248,16 @@ void gathered(CallWriter& call) {
   call.result(0, call.add(op::Gather{0, places, flat}, {all}));
 }
 
-std::vector<bool> truths_of(CallWriter& call, std::size_t slot) {
-  std::vector<bool> truths;
-  for (const double x : call.numbers(slot).to_double().values) truths.push_back(x != 0.0);
-  return truths;
-}
-
 /// where(condition, self, other)
 void chosen_by(CallWriter& call) {
   const ValueId other = call.is_given(2) ? call.x(2) : call.number(call.real("other", 0.0));
   const ValueId self = call.is_given(1) ? call.x(1) : call.number(call.real("self", 0.0));
-  call.result(0, call.add(op::Where{call.shape_of(0), truths_of(call, 0)}, {self, other}));
+  call.result(0, call.add(op::Choice{}, {call.x(0), self, other}));
 }
 
 void masked_fill(CallWriter& call) {
   const ValueId filling = call.is_given(2) ? call.x(2) : call.number(call.real("value", 0.0));
-  call.result(0, call.add(op::Where{call.shape_of(1), truths_of(call, 1)}, {filling, call.x(0)}));
+  call.result(0, call.add(op::Choice{}, {call.x(1), filling, call.x(0)}));
 }
 
 /// Zero above (tril) or below (triu) a diagonal of the last two axes.
