@@ -167,7 +167,7 @@ void append(const Record& record, JudgedRecord&& judged, Comparison& all) {
   ++summary.records;
   const bool has_several = judged.judges.size() > 1;
   for (const ResultCoverage& coverage : judged.covered) {
-    const auto judge = judged.judges.find(coverage.result);
+    const auto judge = coverage.why_not.empty() ? judged.judges.find(coverage.result) : judged.judges.end();
     std::optional<Comparison> one = judge == judged.judges.end() ? std::nullopt : judge->second.finish();
     summary.views += coverage.is_view ? 1 : 0;
     if (one) {

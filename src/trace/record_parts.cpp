@@ -587,8 +587,35 @@ private:
     cut_product(factors, shape_of(root.output));
   }
 
+  /// alpha A B + beta C. Programs may scale parts of a sum, and add the addend in between: so a scaled product is one of
+  /// scaled operands, in any order.
+  void add_product(Draft& draft, const Factors& factors, bool is_transposed, const std::vector<ValueId>& inputs) {
+    const op::Gemm plain{1.0, 1.0, false, is_transposed};
+    const bool scales_addend = factors.c && factors.beta != 1.0;
+    if (factors.alpha == 1.0 && !scales_addend) {
+      add_node(draft, plain, inputs);
+      return;
+    }
+    Graph steps;
+    std::vector<ValueId> operands;
+    for (const ValueId id : inputs)
+      operands.push_back(
+          steps.add_input(fmt::format("operand/{}", operands.size()), draft.part.graph.value(id).type, {}));
+    const auto scaled = [&](ValueId id, double factor, const char* name) {
+      if (factor == 1.0) return id;
+      return steps.add_node(
+          name, op::Mul{},
+          {id, steps.add_constant(std::string(name) + "/factor", StoredTensor::from(Tensor<double>({}, {factor})))});
+    };
+    operands[0] = scaled(operands[0], factors.alpha, "scaled");
+    if (factors.c) operands[2] = scaled(operands[2], factors.beta, "addend");
+    steps.outputs = {steps.add_node("product", plain, operands)};
+    add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, inputs);
+  }
+
   void cut_product(const Factors& factors, const Shape& result) {
-    if (is_sampled() || !factors.a.is_whole() || !factors.b.is_whole() || !computed_.is_whole() ||
+    const bool masks = factors.c && factors.c->is_whole() && !factors.c->tensor().all_finite();
+    if (masks || is_sampled() || !factors.a.is_whole() || !factors.b.is_whole() || !computed_.is_whole() ||
         (factors.c && !factors.c->is_whole()))
       return cut_product_by_elements(factors, result);
     cut_product_by_rows(factors, result);
@@ -618,12 +645,13 @@ private:
     drop_lacking(factors.a, all, 1, a_line);
     drop_lacking(factors.b, all, 1, b_line);
     if (factors.c) drop_lacking(*factors.c, all, 1, c_line);
+    if (factors.c) set_infinite_addends_aside(*factors.c, all, c_line);
     for (const auto& [width, elements] : by_width(all, plan.n)) {
       Draft draft;
       std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {1, plan.k}),
                                      add_input(draft, factors.b.type(), {width, plan.k})};
       if (factors.c) inputs.push_back(add_input(draft, factors.c->type(), {1, width}));
-      add_node(draft, op::Gemm{factors.alpha, factors.beta, false, true}, inputs);
+      add_product(draft, factors, true, inputs);
       const std::int64_t samples = most_numbers_of_part / std::max<std::int64_t>(plan.k * (width + 1), 1);
       bool goes_on = true;
       in_turn(elements, width * std::max<std::int64_t>(samples, 1), [&, width = width](const Numbers& some) {
@@ -646,6 +674,23 @@ private:
       });
       if (!goes_on) return;
     }
+  }
+
+  /// A mask of minus infinity may be added by the product: its result is infinite then.
+  template <class LineOf>
+  void set_infinite_addends_aside(const ValueView& addend, Numbers& elements, const LineOf& line_of) {
+    Numbers firsts;
+    for (const std::int64_t e : elements) firsts.push_back(line_of(e).first);
+    if (elements.empty()) return;
+    const std::vector<double> added = lines(addend, firsts, 1, 1, {}).to_double().values;
+    const std::vector<double> computed = lines(computed_, elements, 1, 1, {}).to_double().values;
+    Numbers left;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const bool is_masked = std::isinf(added[i]) && are_same(added[i], computed[i]);
+      if (!is_masked) left.push_back(elements[i]);
+      coverage_.infinite += is_masked ? 1 : 0;
+    }
+    elements = std::move(left);
   }
 
   /// Elements, ascending, in groups of one row each, by the number of elements of a group: powers of 2, since products
@@ -690,7 +735,7 @@ private:
         inputs.push_back(has_rows ? add_input(draft, factors.c->type(), row)
                                   : draft.part.graph.add_constant("addend", factors.c->range(addend_of(first), row)));
       }
-      add_node(draft, op::Gemm{factors.alpha, factors.beta, false, is_transposed}, inputs);
+      add_product(draft, factors, is_transposed, inputs);
       Numbers rows(static_cast<std::size_t>(plan.m));
       std::iota(rows.begin(), rows.end(), std::int64_t{0});
       bool goes_on = true;
@@ -1135,10 +1180,8 @@ std::vector<ResultCoverage> cut_record(const RecordedRun& run, std::size_t index
     if (!id) continue;
     try {
       if (!run.has(*id)) throw InvalidArgument("its result " + in_quotes(*id) + " is not in the recording");
-      if (result >= meaning.results.size() || !meaning.results[result]) {
-        note(result, "what its result is is not known to this version");
-        continue;
-      }
+      const bool is_known = result < meaning.results.size() && meaning.results[result].has_value();
+      if (!is_known || !is_float(run.type_of(*id))) continue;  // statistics, places of maxima: beside the result
       const bool is_double = run.type_of(*id) == ElementType::f64;
       if (!run.is_stored(*id)) {
         values.view(*id);  // says why, where it does not follow from others

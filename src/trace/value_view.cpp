@@ -383,7 +383,14 @@ ValueView RecordedValues::view(const std::string& id, std::size_t depth) const {
 }
 
 RecordedCall RecordedValues::call_of(const Record& record, std::size_t depth) const {
-  RecordedCall call{record.op, record.opset, record.attributes, {}};
+  RecordedCall call{record.op, record.opset, record.attributes, {}, {}};
+  for (const std::optional<std::string>& id : record.results) {
+    if (id && run_.has(*id)) {
+      call.results.push_back(CallResult{run_.type_of(*id), run_.shape_of(*id)});
+    } else {
+      call.results.emplace_back();
+    }
+  }
   for (const std::optional<std::string>& id : record.operands) {
     if (!id) {
       call.operands.emplace_back();
