@@ -34,8 +34,9 @@ from driftbound.program import find_program
 
 A_RECORDING = 200  # cases
 TYPES = {"float32": 7, "bfloat16": 2, "float64": 1}  # how often
-RANKS = {"holds": 0, "not checked": 1, "approaches": 1, "undecided": 2, "void": 3, "improbable": 4, "violated": 5}
+RANKS = {"holds": 0, "not checked": 1, "approaches": 1, "no bound": 1, "overflows": 1, "undecided": 2, "void": 3, "improbable": 4, "violated": 5}
 FAILURES = ("violated", "improbable", "void", "undecided")
+COLUMNS = (*FAILURES, "no bound", "overflows", "not checked")
 
 
 # ---- data
@@ -622,6 +623,11 @@ class Tally:
             self.judged[name] += 1
             self.elements += of["judged"]
             status = layer["status"]
+            void = layer["void"]
+            if status == "void" and (void["exact"] is None or abs(void["exact"]) > void["largest"]):
+                status = "overflows"  # and rightly so
+            if status == "undecided" and any(bound["infinite"] for bound in layer["local"]["bounds"]):
+                status = "no bound"
             if status not in FAILURES:
                 for bound in layer["local"]["bounds"]:
                     used = bound["max_utilisation"]
@@ -657,15 +663,14 @@ def describe(layer, said, seed, number):
 
 
 def print_tables(tally, cases, seconds, arguments):
-    failed = collections.Counter()
     print(f"\n{cases} cases of seed {arguments.seed} in {seconds:.0f} s: {sum(tally.judged.values())} results judged, "
           f"{tally.elements} numbers; {len(tally.failures)} do not hold.\n")
-    print("| op, arithmetic | judged | hold | used | violated | improbable | void | undecided | not checked |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("| op, arithmetic | judged | hold | used | " + " | ".join(COLUMNS) + " |")
+    print("|---" + "|--:" * (3 + len(COLUMNS)) + "|")
     for name in sorted(tally.judged):
         of = tally.statuses[name]
-        holds = sum(of[one] for one in of if one not in FAILURES and one != "not checked")
-        cells = [of[one] or "" for one in (*FAILURES[:3], "undecided", "not checked")]
+        holds = sum(of[one] for one in of if one not in COLUMNS)
+        cells = [of[one] or "" for one in COLUMNS]
         print(f"| `{name}` | {tally.judged[name]} | {holds} | {tally.used[name]:.2f} | " + " | ".join(map(str, cells)) + " |")
     print("\n| not judged | times | why |\n|---|--:|---|")
     for (name, reason), count in tally.not_judged.most_common():

@@ -91,6 +91,9 @@ template <class T>
 using Steps = ValueId (*)(Body&, const T&);
 
 std::vector<Steps<op::BatchNormalization>> other_steps(const op::BatchNormalization&);
+std::vector<Steps<op::LayerNormalization>> other_steps(const op::LayerNormalization&);
+std::vector<Steps<op::GroupNormalization>> other_steps(const op::GroupNormalization&);
+std::vector<Steps<op::RMSNormalization>> other_steps(const op::RMSNormalization&);
 /// Those in which every composite among the steps takes its second body, its third ...
 /// Throws:    InvalidArgument where these are more than there are functions here
 std::vector<Steps<op::Segment>> other_steps(const op::Segment& segment);

@@ -25,10 +25,25 @@ ValueId over_root(Body& body, ValueId x, ValueId v, double epsilon) {
   return body.divide(x, body.apply(op::Sqrt{}, {body.add(v, body.number(epsilon))}));
 }
 
-/// (x - mean) / sqrt(variance + epsilon) over the axes, in two passes
+/// Mean, x - mean and variance over the axes, in two passes.
+struct Moments {
+  ValueId mean, centred, variance;
+};
+Moments moments_of(Body& body, ValueId x, const std::vector<std::int64_t>& axes) {
+  const ValueId mean = body.mean(x, axes);
+  const ValueId centred = body.subtract(x, mean);
+  return {mean, centred, body.mean(body.multiply(centred, centred), axes)};
+}
+
+/// (x - mean) / sqrt(variance + epsilon) over the axes
 ValueId standardised(Body& body, ValueId x, const std::vector<std::int64_t>& axes, double epsilon) {
-  const ValueId centred = body.subtract(x, body.mean(x, axes));
-  return over_root(body, centred, body.mean(body.multiply(centred, centred), axes), epsilon);
+  const Moments moments = moments_of(body, x, axes);
+  return over_root(body, moments.centred, moments.variance, epsilon);
+}
+
+/// 1 / sqrt(v + epsilon)
+ValueId reciprocal_root(Body& body, ValueId v, double epsilon) {
+  return body.apply(op::Reciprocal{}, {body.apply(op::Sqrt{}, {body.add(v, body.number(epsilon))})});
 }
 
 ValueId scaled_by_channel(Body& body, ValueId x, ValueId scale, ValueId bias) {
@@ -93,19 +108,81 @@ ValueId write(Body& body, const op::GroupNormalization& norm) {
   return scaled_by_channel(body, body.reshape(unit, shape), body.input(1), body.input(2));
 }
 
-ValueId write(Body& body, const op::LayerNormalization& norm) {
-  const ValueId x = body.input(0);
-  const std::size_t rank = body.shape(x).size();
-  const ValueId unit = standardised(body, x, axes_from(normalized_axis(norm.axis, rank), rank), norm.epsilon);
+namespace {
+
+ValueId scaled_by_inputs(Body& body, ValueId unit) {
   const ValueId scaled = body.multiply(unit, body.input(1));
   return body.input_count() > 2 ? body.add(scaled, body.input(2)) : scaled;
 }
 
-ValueId write(Body& body, const op::RMSNormalization& norm) {
+Moments moments_of(Body& body, const op::LayerNormalization& norm) {
   const ValueId x = body.input(0);
   const std::size_t rank = body.shape(x).size();
-  const std::vector<std::int64_t> axes = axes_from(normalized_axis(norm.axis, rank), rank);
-  return body.multiply(over_root(body, x, body.mean(body.multiply(x, x), axes), norm.epsilon), body.input(1));
+  return moments_of(body, x, axes_from(normalized_axis(norm.axis, rank), rank));
+}
+
+ValueId centred_times_root(Body& body, const op::LayerNormalization& norm) {
+  const Moments moments = moments_of(body, norm);
+  return scaled_by_inputs(body, body.multiply(moments.centred, reciprocal_root(body, moments.variance, norm.epsilon)));
+}
+
+/// x r - m r with the mean m and r = 1 / sqrt(variance + epsilon)
+ValueId scaled_and_shifted(Body& body, const op::LayerNormalization& norm) {
+  const Moments moments = moments_of(body, norm);
+  const ValueId root = reciprocal_root(body, moments.variance, norm.epsilon);
+  const ValueId shift = body.multiply(root, moments.mean);
+  return scaled_by_inputs(body, body.subtract(body.multiply(body.input(0), root), shift));
+}
+
+/// x a + b with the numbers a = scale / sqrt(variance + epsilon) and b = bias - a mean of a channel
+ValueId folded(Body& body, const op::GroupNormalization& norm) {
+  if (norm.scales_groups) return write(body, norm);
+  const Shape shape = body.shape(body.input(0));
+  Shape grouped = {shape[0], norm.groups, shape[1] / norm.groups};
+  grouped.insert(grouped.end(), shape.begin() + 2, shape.end());
+  Shape channels(grouped.size(), 1);
+  channels[1] = grouped[1];
+  channels[2] = grouped[2];
+  const ValueId x = body.reshape(body.input(0), grouped);
+  const Moments moments = moments_of(body, x, axes_from(2, grouped.size()));
+  const ValueId root = reciprocal_root(body, moments.variance, norm.epsilon);
+  const ValueId factor = body.multiply(root, body.reshape(body.input(1), channels));
+  const ValueId addend = body.subtract(body.reshape(body.input(2), channels), body.multiply(factor, moments.mean));
+  return body.reshape(body.add(body.multiply(x, factor), addend), shape);
+}
+
+ValueId mean_of_squares(Body& body, const op::RMSNormalization& norm) {
+  const ValueId x = body.input(0);
+  const std::size_t rank = body.shape(x).size();
+  return body.mean(body.multiply(x, x), axes_from(normalized_axis(norm.axis, rank), rank));
+}
+
+ValueId times_root(Body& body, const op::RMSNormalization& norm) {
+  const ValueId root = reciprocal_root(body, mean_of_squares(body, norm), norm.epsilon);
+  return body.multiply(body.multiply(body.input(0), root), body.input(1));
+}
+
+}  // namespace
+
+ValueId write(Body& body, const op::LayerNormalization& norm) {
+  const Moments moments = moments_of(body, norm);
+  return scaled_by_inputs(body, over_root(body, moments.centred, moments.variance, norm.epsilon));
+}
+
+std::vector<Steps<op::LayerNormalization>> other_steps(const op::LayerNormalization&) {
+  return {centred_times_root, scaled_and_shifted};
+}
+
+std::vector<Steps<op::GroupNormalization>> other_steps(const op::GroupNormalization&) {
+  return {folded};
+}
+
+std::vector<Steps<op::RMSNormalization>> other_steps(const op::RMSNormalization&) {
+  return {times_root};
+}
+
+ValueId write(Body& body, const op::RMSNormalization& norm) {
+  return body.multiply(over_root(body, body.input(0), mean_of_squares(body, norm), norm.epsilon), body.input(1));
 }
 
 ValueId write(Body& body, const op::LpNormalization& norm) {
