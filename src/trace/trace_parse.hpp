@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "driftbound/trace/recorded_graph.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "model/mapped_file.hpp"
 
@@ -12,6 +13,11 @@ namespace driftbound {
 /// read_trace for a file that is open already; messages start with `where`.
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
                   const std::string& where, const Inputs& computed = {});
+
+/// read_recorded likewise.
+RecordedRunOfModel parse_recorded(const Graph& graph, const std::string& model_sha256,
+                                  std::shared_ptr<const MappedFile> file, const std::string& where,
+                                  const Inputs& computed = {});
 
 /// Float32 in an unknown order, with functions as accurate as those of a library: what is assumed of a run that says
 /// nothing.
