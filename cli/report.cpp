@@ -166,7 +166,18 @@ void describe_inputs(analysis::ReportContext& context, const ReportSettings& set
   }
 }
 
-analysis::ReportContext describe_run(const ReportSettings& settings, const Graph& graph, const Trace& trace) {
+/// What a trace records, where the model's own names and number of layers do not say it.
+std::optional<analysis::RecordedLayers> describe_layers(const RecordedRunOfModel& run) {
+  const std::size_t recorded = run.graph.nodes.size();
+  if (recorded == run.nodes && run.matched.empty() && run.copies.empty()) return std::nullopt;
+  return analysis::RecordedLayers{recorded,    run.nodes, run.inside, run.segments, run.outputs_left_out,
+                                  run.matched, run.copies};
+}
+
+analysis::ReportContext describe_run(const ReportSettings& settings, const LoadedModel& model,
+                                     const RecordedRunOfModel& run) {
+  const Graph& graph = model.graph;
+  const Trace& trace = run.trace;
   analysis::ReportContext context = {.command = settings.command,
                                      .date = now_utc(),
                                      .model_file = settings.model,
@@ -180,6 +191,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
                                      .rounded_inputs = rounded_inputs(graph, trace),
                                      .requested_samples = trace.samples};
   note_other_storage(graph, trace.arithmetic, context);
+  context.recorded = describe_layers(run);
   describe_inputs(context, settings, trace);
   return context;
 }
@@ -277,7 +289,7 @@ int run_report(const ReportSettings& settings) {
   analysis::Judgement judgement =
       judge_trace(settings, graph, trace, scalars, settings.save_reference.empty() ? nullptr : &recorder);
 
-  analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
+  analysis::Report result{describe_run(settings, model, run), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.left_out = model.left_out;
   for (const BoundRequest& request : judgement.left_out) result.context.bounds_left_out.emplace_back(name_of(request));

@@ -42,6 +42,7 @@ public:
     settle_contested();
     match_names([](const Graph&, const Node& node) { return node.name; });
     match_names([](const Graph& graph, const Node& node) { return graph.value(node.output).name; });
+    match_without_root();
     match_outputs();
     match_modules();
     match_order();
@@ -143,6 +144,19 @@ private:
                           "; give each its position in the network as index");
   }
 
+  /// Records called as a layer, or as its output, but for the '/' in front that exporters write.
+  void match_without_root() {
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (taken_[r] || recorded_[r].is_output) continue;
+      const std::string path = path_of(recorded_[r].name);
+      std::vector<std::size_t> nodes;
+      for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+        if (!matches_[i] && (path_of(key_name(graph_.nodes[i].name)) == path || path_of(output_name(i)) == path))
+          nodes.push_back(i);
+      if (nodes.size() == 1) assign(nodes.front(), r);
+    }
+  }
+
   /// Records of the model's outputs, which have no index.
   void match_outputs() {
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
@@ -169,9 +183,9 @@ private:
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
       if (taken_[r] || recorded_[r].is_output) continue;
       const std::string path = path_of(recorded_[r].name);
-      const std::string inside = path.empty() ? path : path + ".";
       std::vector<bool> is_inside;
-      for (const Node& node : graph_.nodes) is_inside.push_back(path_of(key_name(node.name)).starts_with(inside));
+      for (const Node& node : graph_.nodes)
+        is_inside.push_back(is_below(path_of(key_name(node.name)), path) || is_below(module_path(node.name), path));
       std::vector<bool> leaves(graph_.values.size(), false);
       for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
         for (const ValueId id : graph_.nodes[i].inputs) leaves[id] = leaves[id] || !is_inside[i];
@@ -186,6 +200,28 @@ private:
   }
 
   static std::string path_of(const std::string& name) { return name.starts_with('.') ? name.substr(1) : name; }
+
+  static bool is_below(const std::string& name, const std::string& path) {
+    return path.empty() || name.starts_with(path + ".");
+  }
+
+  /// "b.0.attn.MatMul" for the name "/b/b.0/attn/MatMul": children of a sequence bear its name as well.
+  static std::string module_path(const std::string& name) {
+    std::vector<std::string> parts = {""};
+    for (const char c : name) {
+      if (c == '/') {
+        parts.emplace_back();
+      } else {
+        parts.back() += c;
+      }
+    }
+    std::string path;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool is_repeated = i + 1 < parts.size() && is_below(parts[i + 1], parts[i]);
+      if (!is_repeated && !parts[i].empty()) path += (path.empty() ? "" : ".") + parts[i];
+    }
+    return path;
+  }
 
   /// Modules within each other have one result.
   void assign_or_copy(std::size_t node, std::size_t record, MatchedBy by) {

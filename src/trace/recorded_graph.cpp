@@ -11,6 +11,7 @@
 
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
+#include "model/convert.hpp"
 #include "model/fold.hpp"
 #include "model/text.hpp"
 
@@ -35,6 +36,8 @@ public:
         is_recorded_(graph.values.size(), false),
         depends_(depends_on_input(graph)),
         folded_(graph.values.size()),
+        nodes_(graph.nodes),
+        joined_(graph.nodes.size()),
         placed_(graph.values.size()),
         recorded_(recorded) {
     for (std::size_t node = 0; node < graph.nodes.size(); ++node) producer_[graph.nodes[node].output] = node;
@@ -44,14 +47,15 @@ public:
     to_.format = graph.format;
   }
 
-  Graph run() && {
+  RecordedGraph run() && {
     if (recorded_.empty()) throw InvalidArgument("none of the graph's nodes is recorded");
     for (const ValueId id : from_.inputs) to_.inputs.push_back(place(id));
     fold_constants();
     note_roundings();
+    join_products();
     for (const std::size_t node : recorded_) add(node);
     add_outputs();
-    return std::move(to_);
+    return {std::move(to_), std::move(segments_)};
   }
 
 private:
@@ -118,18 +122,55 @@ private:
     }
   }
 
-  void add(std::size_t index) {
-    const Node& node = from_.nodes[index];
-    const bool stays = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return is_leaf(id); });
-    std::vector<ValueId> inputs;
-    Op op = node.op;
-    if (stays) {
-      for (const ValueId id : node.inputs) inputs.push_back(place(id));
-    } else {
-      op = segment(index, inputs);
+  /// Shapes of all values for one sample; empty where they are not known.
+  std::vector<Shape> shapes() const {
+    try {
+      return infer_shapes(from_, batch_layout(from_).sample_shapes);
+    } catch (const Error&) {
+      return {};
     }
-    const ValueId output = place(node.output);
-    to_.nodes.push_back({node.name, std::move(op), std::move(inputs), output});
+  }
+
+  /// Makes a Gemm of the addition of a row of constants to a product that nothing else reads and nothing rounds.
+  void join_products() {
+    const std::vector<Shape> shape = shapes();
+    if (shape.empty()) return;
+    std::vector<std::size_t> readers(from_.values.size(), 0);
+    for (const Node& node : from_.nodes)
+      for (const ValueId id : node.inputs) ++readers[id];
+    for (const ValueId id : from_.outputs) ++readers[id];
+    const auto is_constant = [&](ValueId id, std::size_t rank) {
+      return (from_.is_constant(id) || folded_[id]) && shape[id].size() == rank;
+    };
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!std::holds_alternative<op::Add>(nodes_[i].op)) continue;
+      for (const bool is_first : {true, false}) {
+        const ValueId sum = nodes_[i].inputs[is_first ? 0 : 1], addend = nodes_[i].inputs[is_first ? 1 : 0];
+        if (is_leaf(sum) || readers[sum] != 1 || is_rounded_.count(sum) != 0 || !is_constant(addend, 1)) continue;
+        const Node& product = nodes_[*producer_[sum]];
+        const bool is_product = std::holds_alternative<op::MatMul>(product.op) && is_constant(product.inputs[1], 2) &&
+                                shape[product.inputs[0]].size() > 1 && shape[addend][0] == shape[sum].back();
+        if (!is_product) continue;
+        joined_[i] = *producer_[sum];
+        nodes_[i].op = op::Gemm{};
+        nodes_[i].inputs = {product.inputs[0], product.inputs[1], addend};
+        break;
+      }
+    }
+  }
+
+  void add(std::size_t index) {
+    const std::set<std::size_t> steps = steps_of(index);
+    std::vector<ValueId> inputs;
+    Op op = nodes_[index].op;
+    if (steps.size() == 1) {
+      for (const ValueId id : nodes_[index].inputs) inputs.push_back(place(id));
+    } else {
+      op = segment(index, steps, inputs);
+    }
+    segments_.push_back(parts_of(steps));
+    const ValueId output = place(nodes_[index].output);
+    to_.nodes.push_back({nodes_[index].name, std::move(op), std::move(inputs), output});
   }
 
   /// Nodes between the leaves and this one, and this one, in graph order.
@@ -139,17 +180,31 @@ private:
     while (!open.empty()) {
       const std::size_t next = open.back();
       open.pop_back();
-      for (const ValueId id : from_.nodes[next].inputs)
+      for (const ValueId id : nodes_[next].inputs)
         if (!is_leaf(id) && steps.insert(*producer_[id]).second) open.push_back(*producer_[id]);
     }
     return steps;
   }
 
-  Op segment(std::size_t index, std::vector<ValueId>& inputs) {
+  SegmentParts parts_of(const std::set<std::size_t>& steps) const {
+    SegmentParts parts;
+    std::set<ValueId> given;
+    for (const std::size_t step : steps) {
+      if (joined_[step]) parts.nodes.push_back(from_.nodes[*joined_[step]].name);
+      parts.nodes.push_back(from_.nodes[step].name);
+      for (const ValueId id : nodes_[step].inputs) {
+        if (!is_leaf(id) || !depends_[id] || !given.insert(id).second) continue;
+        parts.from.push_back(producer_[id] ? from_.nodes[*producer_[id]].name : from_.value(id).name);
+      }
+    }
+    return parts.nodes.size() > 1 ? parts : SegmentParts();
+  }
+
+  Op segment(std::size_t index, const std::set<std::size_t>& numbers, std::vector<ValueId>& inputs) {
     auto steps = std::make_shared<Graph>();
     std::map<ValueId, ValueId> inside;
-    for (const std::size_t step : steps_of(index)) {
-      const Node& node = from_.nodes[step];
+    for (const std::size_t step : numbers) {
+      const Node& node = nodes_[step];
       std::vector<ValueId> operands;
       for (const ValueId id : node.inputs) {
         if (inside.count(id) == 0) {
@@ -161,7 +216,7 @@ private:
       inside[node.output] = add_step(*steps, node.name, node.op, std::move(operands), from_.value(node.output).type);
       if (step != index && is_rounded_.count(node.output) != 0) add_storing(*steps, node, inside[node.output]);
     }
-    steps->outputs = {inside.at(from_.nodes[index].output)};
+    steps->outputs = {inside.at(nodes_[index].output)};
     return op::Segment{std::move(steps)};
   }
 
@@ -196,8 +251,11 @@ private:
     if (!computed.empty()) return;
     std::set<ValueId> read;
     for (const Node& node : to_.nodes) read.insert(node.inputs.begin(), node.inputs.end());
-    for (const Node& node : to_.nodes)
-      if (read.count(node.output) == 0) to_.outputs.push_back(node.output);
+    const std::vector<bool> depends = depends_on_input(to_);
+    for (const bool of_inputs : {true, false})  // samples have no part in results of constants
+      for (const Node& node : to_.nodes)
+        if (read.count(node.output) == 0 && depends[node.output] == of_inputs && (of_inputs || to_.outputs.empty()))
+          to_.outputs.push_back(node.output);
   }
 
   const Graph& from_;
@@ -206,41 +264,36 @@ private:
   std::vector<bool> is_recorded_, depends_;
   std::set<ValueId> is_rounded_;  ///< results that are rounded when they are stored
   std::vector<std::optional<StoredTensor>> folded_;
+  std::vector<Node> nodes_;                         ///< those of the graph, products joined with what is added
+  std::vector<std::optional<std::size_t>> joined_;  ///< the product of a node that was made a Gemm
   std::vector<std::optional<ValueId>> placed_;
   const std::vector<std::size_t>& recorded_;
   Graph to_;
+  std::vector<SegmentParts> segments_;
 };
 
 }  // namespace
 
-Graph recorded_graph(const Graph& graph, const std::vector<std::size_t>& recorded, const ArithmeticModel& arithmetic) {
+RecordedGraph recorded_graph(const Graph& graph, const std::vector<std::size_t>& recorded,
+                             const ArithmeticModel& arithmetic) {
   return Contraction(graph, recorded, arithmetic).run();
 }
 
-SegmentParts segment_parts(const Graph& graph, const Node& node) {
-  SegmentParts parts;
-  const auto* segment = std::get_if<op::Segment>(&node.op);
-  if (segment == nullptr || segment->graph == nullptr) return parts;
-  std::set<std::string> names;
-  for (const Node& step : segment->graph->nodes) {
-    const bool is_storing = step.name.ends_with(stored_suffix) &&
-                            names.count(step.name.substr(0, step.name.size() - stored_suffix.size())) != 0 &&
-                            std::holds_alternative<op::Cast>(step.op);
-    if (is_storing) continue;
-    names.insert(step.name);
-    parts.nodes.push_back(step.name);
+void fit_samples(const Graph& model, const RecordedGraph& recorded, Trace& trace) {
+  const bool is_together = batch_layout(recorded.graph).batched;
+  if (is_together == batch_layout(model).batched) return;
+  if (!is_together)
+    throw Unsupported(
+        "the recorded layers are of samples that were evaluated together, and are not seen to be apart "
+        "without the layers that are not recorded");
+  const std::vector<bool> depends = depends_on_input(recorded.graph);
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {
+    if (!depends[recorded.graph.nodes.at(i).output]) continue;
+    StoredTensor& output = trace.layers[i].output;
+    Shape rows = output.shape();
+    rows.erase(rows.begin() + 1);  // of one row a sample
+    output = reshaped(output, std::move(rows));
   }
-  for (const ValueId id : node.inputs) {
-    if (graph.is_constant(id)) continue;
-    const std::optional<std::size_t> producer = graph.producer(id);
-    parts.from.push_back(producer ? graph.nodes[*producer].name : graph.value(id).name);
-  }
-  return parts;
-}
-
-bool starts_at_inputs(const Graph& graph, const Node& node) {
-  return std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [&](ValueId id) { return graph.value(id).kind != ValueKind::computed; });
 }
 
 }  // namespace driftbound

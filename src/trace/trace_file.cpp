@@ -283,11 +283,13 @@ private:
       run.graph = graph_;
       return;
     }
-    run.graph = recorded_graph(graph_, recorded, run.trace.arithmetic);
+    RecordedGraph contracted = recorded_graph(graph_, recorded, run.trace.arithmetic);
+    fit_samples(graph_, contracted, run.trace);
+    run.graph = std::move(contracted.graph);
+    run.segments = std::move(contracted.segments);
     std::set<std::string> inside;
-    for (const Node& node : run.graph.nodes)
-      for (const std::string& name : segment_parts(run.graph, node).nodes)
-        if (name != node.name) inside.insert(name);
+    for (const SegmentParts& parts : run.segments) inside.insert(parts.nodes.begin(), parts.nodes.end());
+    for (const Node& node : run.graph.nodes) inside.erase(node.name);
     run.inside = inside.size();
     for (const ValueId id : graph_.outputs) {
       const std::optional<std::size_t> node = graph_.producer(id);
@@ -324,7 +326,13 @@ private:
           ", but the trace does not say in which arithmetic it was computed; add the metadata 'arithmetic' "
           "(docs/file-formats.md)");
     }
-    return assumed_arithmetic();
+    ArithmeticModel assumed = assumed_arithmetic(assumed_functions(trace.provenance));
+    for (FunctionAccuracy& other : assumed_arithmetic().functions) {
+      const auto is_it = [&](const FunctionAccuracy& entry) { return entry.function == other.function; };
+      if (std::none_of(assumed.functions.begin(), assumed.functions.end(), is_it))
+        assumed.functions.push_back(std::move(other));
+    }
+    return assumed;
   }
 
   /// A layer stored more narrowly than its arithmetic rounds to has lost what is to be judged.
@@ -354,6 +362,11 @@ private:
 };
 
 }  // namespace
+
+std::string_view assumed_functions(const Provenance& provenance) {
+  if (!provenance.program.starts_with("torch")) return "cuda";
+  return provenance.device.starts_with("cpu") || provenance.backend == "cpu" ? "pytorch-cpu" : "pytorch-cuda";
+}
 
 ArithmeticModel assumed_arithmetic(std::string_view functions) {
   ArithmeticModel arithmetic;

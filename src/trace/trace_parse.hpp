@@ -23,6 +23,9 @@ RecordedRunOfModel parse_recorded(const Graph& graph, const std::string& model_s
 /// nothing.
 ArithmeticModel assumed_arithmetic(std::string_view functions = "cuda");
 
+/// The library (docs/functions.md) whose functions a run of this provenance is assumed to call where it does not say.
+std::string_view assumed_functions(const Provenance& provenance);
+
 /// Whether some op, or some library, calls a function of this name.
 bool names_function(std::string_view name);
 

@@ -10,29 +10,34 @@
 
 namespace driftbound {
 
+/// Nodes of a model that are judged as one.
+struct SegmentParts {
+  std::vector<std::string> nodes;  ///< in graph order; the last one is recorded
+  std::vector<std::string> from;   ///< recorded nodes and inputs of the model that it starts from
+};
+
+struct RecordedGraph {
+  Graph graph;
+  std::vector<SegmentParts> segments;  ///< by node of the graph; without nodes where it is one node of the model
+};
+
 /// The graph of what is recorded: one node for each of these nodes of a graph, in graph order, and nothing else computed.
 /// A node whose operands are recorded, inputs or constants stays as it is. Any other becomes an op::Segment of its
 /// name: the nodes between it and the recorded results, inputs and constants that it depends on, and itself. Where the
 /// run stores the result of a node inside in a narrower type than it computes in, a Cast to that type, called
-/// <node>/stored, follows it. Constants that move elements of others become constants. Outputs whose results are not
-/// recorded are left out; where none is left, the recorded results that no other one depends on are the outputs.
+/// <node>/stored, follows it. A MatMul by a constant and the addition of a constant to it become a Gemm, which programs
+/// compute instead. Moves of the elements of constants become constants. Outputs whose results are not recorded are left
+/// out; where none is left, the recorded results that no other one depends on are the outputs.
 /// `recorded`: numbers of nodes, ascending, at least one.
-/// Throws:    Unsupported where a run of this library stores results inside a segment in a format that no element type
-///            has
+/// Throws:    InvalidArgument; Unsupported where results inside a segment are stored in a format that no element type has
 /// Source:    docs/theory.md T-22
-Graph recorded_graph(const Graph& graph, const std::vector<std::size_t>& recorded, const ArithmeticModel& arithmetic);
+RecordedGraph recorded_graph(const Graph& graph, const std::vector<std::size_t>& recorded,
+                             const ArithmeticModel& arithmetic);
 
-/// What a segment of recorded_graph() is made of.
-struct SegmentParts {
-  std::vector<std::string> nodes;  ///< of the model, in graph order; the last one is the recorded one
-  std::vector<std::string> from;   ///< recorded nodes and inputs of the model that it starts from
-};
-
-/// Empty lists for a node that is no segment.
-SegmentParts segment_parts(const Graph& graph, const Node& node);
-
-/// Whether a node's operands are inputs of the graph and constants only, so that its own error is that from the input on.
-bool starts_at_inputs(const Graph& graph, const Node& node);
+/// Makes a trace of the model's samples, with the layers of these nodes, one of their recorded_graph(): where only nodes
+/// that are gone kept samples from being evaluated together, they lie one after another along axis 0.
+/// Throws:    Unsupported where samples that the model takes together cannot be without the nodes that are gone
+void fit_samples(const Graph& model, const RecordedGraph& recorded, Trace& trace);
 
 /// A layer that is not called as its record.
 struct MatchedName {
@@ -44,11 +49,12 @@ struct MatchedName {
 struct RecordedRunOfModel {
   Graph graph;                                ///< recorded_graph(), or the model itself where every node is recorded
   Trace trace;                                ///< one layer for every node of `graph`
+  std::vector<SegmentParts> segments;         ///< by node of `graph`; empty where every node is recorded
   std::size_t nodes = 0;                      ///< of the model
   std::size_t inside = 0;                     ///< of these, nodes that lie inside segments only
   std::vector<std::string> outputs_left_out;  ///< of the model, as they are not recorded
   std::vector<MatchedName> matched;
-  std::vector<std::string> copies;  ///< records that hold the same numbers as that of another name, of the same layer
+  std::vector<std::string> copies;  ///< records that are left aside, as they hold the numbers of another one
 };
 
 /// read_trace() for a trace that may lack layers: its layers are found as there, also by module path.
