@@ -323,7 +323,7 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& aske
 
 void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,
                       Comparer& comparer) {
-  constexpr std::int64_t most_elements = std::int64_t{1} << 19;
+  constexpr std::int64_t most_elements = std::int64_t{1} << 21;
   JudgeOptions options = asked;
   options.bounds = local_bounds(asked.bounds);
   const BatchLayout layout = batch_layout(graph);

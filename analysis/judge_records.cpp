@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <optional>
 
@@ -36,9 +37,11 @@ public:
     JudgeOptions options = options_;
     options.failure_probability = failure_probability_ * part.share;
     add_layers_alone(part.graph, part.trace, options, samples_, *comparer_);
+    first_samples_.push_back(samples_);
     samples_ += part.trace.samples;
-    places_.insert(places_.end(), part.places.begin(), part.places.end());
-    stride_ = part.stride;
+    part.graph = Graph();
+    part.trace = Trace();
+    parts_.push_back(std::move(part));  // where its elements lie
   }
 
   const ArithmeticModel& arithmetic() const { return arithmetic_; }
@@ -60,7 +63,9 @@ public:
 private:
   /// Numbers of samples become numbers in the result.
   void place(std::int64_t& sample, std::int64_t& element) const {
-    element = places_.at(static_cast<std::size_t>(sample)) + element * stride_;
+    const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+    const auto part = static_cast<std::size_t>(after - first_samples_.begin()) - 1;
+    element = parts_.at(part).place_of(sample - first_samples_[part], element);
     sample = 0;
   }
   void place(std::optional<WorstCase>& worst) const {
@@ -72,8 +77,9 @@ private:
   std::unique_ptr<const Graph> graph_;
   std::unique_ptr<Comparer> comparer_;
   ArithmeticModel arithmetic_;
-  std::vector<std::int64_t> places_;
-  std::int64_t samples_ = 0, stride_ = 1;
+  std::vector<RecordPart> parts_;
+  std::vector<std::int64_t> first_samples_;
+  std::int64_t samples_ = 0;
 };
 
 void append(Comparison& all, Comparison&& one, RecordSummary&& record) {
@@ -137,6 +143,57 @@ double share_missed_with(double probability, std::int64_t draws) {
   return draws < 1 ? 1.0 : -std::expm1(std::log(probability) / static_cast<double>(draws));
 }
 
+namespace {
+
+/// One record, judged.
+struct JudgedRecord {
+  std::vector<ResultCoverage> covered;
+  std::map<std::size_t, ResultJudge> judges;  ///< by result
+};
+
+JudgedRecord judge_record(const RecordedRun& run, std::size_t record, const JudgeOptions& options,
+                          double failure_probability, const AuditOptions& audit) {
+  JudgedRecord judged;
+  judged.covered = cut_record(run, record, {audit.draws, audit.seed}, [&](RecordPart&& part) {
+    const std::size_t result = part.result;
+    judged.judges.try_emplace(result, options, failure_probability).first->second.add(std::move(part));
+    return true;
+  });
+  return judged;
+}
+
+void append(const Record& record, JudgedRecord&& judged, Comparison& all) {
+  RunSummary& summary = *all.run;
+  ++summary.records;
+  const bool has_several = judged.judges.size() > 1;
+  for (const ResultCoverage& coverage : judged.covered) {
+    const auto judge = coverage.why_not.empty() ? judged.judges.find(coverage.result) : judged.judges.end();
+    std::optional<Comparison> one = judge == judged.judges.end() ? std::nullopt : judge->second.finish();
+    summary.views += coverage.is_view ? 1 : 0;
+    if (one) {
+      LayerSummary& layer = one->layers.front();
+      if (has_several) layer.name += fmt::format("[{}]", coverage.result);
+      if (layer.op == op::Segment::name) layer.op = record.op;
+      note_arithmetic(summary, judge->second.arithmetic());
+      append(all, std::move(*one), summary_of(record, coverage, judge->second.arithmetic()));
+    }
+    if (!coverage.why_not.empty()) note_not_judged(summary, record, coverage);
+  }
+}
+
+/// Whether judging a record takes little enough memory for several to be judged at once.
+bool is_small(const RecordedRun& run, const Record& record, const AuditOptions& audit) {
+  constexpr std::int64_t most_elements = std::int64_t{1} << 20;
+  if (audit.draws > 0) return true;
+  const auto is_small_value = [&](const std::optional<std::string>& id) {
+    return !id || !run.has(*id) || run.part_of(*id) || element_count(run.shape_of(*id)) <= most_elements;
+  };
+  return std::all_of(record.operands.begin(), record.operands.end(), is_small_value) &&
+         std::all_of(record.results.begin(), record.results.end(), is_small_value);
+}
+
+}  // namespace
+
 Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, const AuditOptions& audit) {
   Judgement judgement;
   Comparison& all = judgement.comparison;
@@ -147,33 +204,23 @@ Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, con
   summary.problems = run.problems();
   summary.draws = audit.draws;
   const double failure_probability = options.failure_probability / static_cast<double>(count_of_results(run));
-  const auto count = static_cast<std::int64_t>(run.records().size());
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Record& record = run.records()[static_cast<std::size_t>(i)];
-    std::map<std::size_t, ResultJudge> judges;
-    const std::vector<ResultCoverage> covered =
-        cut_record(run, static_cast<std::size_t>(i), {audit.draws, audit.seed}, [&](RecordPart&& part) {
-          const std::size_t result = part.result;
-          judges.try_emplace(result, options, failure_probability).first->second.add(std::move(part));
-          return true;
-        });
-    ++summary.records;
-    const bool has_several = judges.size() > 1;
-    for (const ResultCoverage& coverage : covered) {
-      const auto judge = judges.find(coverage.result);
-      std::optional<Comparison> one = judge == judges.end() ? std::nullopt : judge->second.finish();
-      summary.views += coverage.is_view ? 1 : 0;
-      if (one) {
-        if (has_several) one->layers.front().name += fmt::format("[{}]", coverage.result);
-        note_arithmetic(summary, judge->second.arithmetic());
-        append(all, std::move(*one), summary_of(record, coverage, judge->second.arithmetic()));
-      }
-      if (!coverage.why_not.empty()) note_not_judged(summary, record, coverage);
+  const std::vector<Record>& records = run.records();
+  JudgeOptions of_one = options;
+  of_one.precision.threads = 1;
+  for (std::size_t first = 0, last = 0; first < records.size() && !judgement.interrupted; first = last) {
+    const auto most = static_cast<std::size_t>(std::max(options.precision.threads, 1));
+    while (last < records.size() && last - first < most && is_small(run, records[last], audit)) ++last;
+    std::vector<std::future<JudgedRecord>> together;
+    for (std::size_t i = first; i < last; ++i)
+      together.push_back(std::async(last - first > 1 ? std::launch::async : std::launch::deferred,
+                                    [&, i] { return judge_record(run, i, of_one, failure_probability, audit); }));
+    for (std::size_t i = first; i < last; ++i) append(records[i], together[i - first].get(), all);
+    if (last == first) {
+      append(records[first], judge_record(run, first, options, failure_probability, audit), all);
+      ++last;
     }
-    if (options.progress && !options.progress(i + 1, count) && i + 1 < count) {
-      judgement.interrupted = true;
-      break;
-    }
+    const auto done = static_cast<std::int64_t>(last), count = static_cast<std::int64_t>(records.size());
+    judgement.interrupted = options.progress && !options.progress(done, count) && done < count;
   }
   const bool is_checked =
       std::any_of(all.layers.begin(), all.layers.end(), [](const LayerSummary& layer) { return layer.checked > 0; });

@@ -52,6 +52,16 @@ Row group_row(const std::string& module, std::size_t columns) {
   return row;
 }
 
+/// Records are judged by themselves; their names take the room.
+void leave_out_errors_from_input(Table& table) {
+  constexpr std::ptrdiff_t first = 10, last = 12;
+  constexpr std::size_t width_of_names = 32;
+  table.columns[1].width = width_of_names;
+  table.columns.erase(table.columns.begin() + first, table.columns.begin() + last);
+  for (Row& row : table.rows) row.cells.erase(row.cells.begin() + first, row.cells.begin() + last);
+  table.groups.erase(table.groups.begin() + 2);
+}
+
 Section layers_section(const Comparison& comparison) {
   Table table{{{"#", 3},
                {"layer", 18, true},
@@ -79,6 +89,7 @@ Section layers_section(const Comparison& comparison) {
     }
     table.rows.push_back(layer_row(layer));
   }
+  if (comparison.run) leave_out_errors_from_input(table);
   return {Paragraph{"Layers", Style::heading, Medium::page}, std::move(table)};
 }
 
@@ -139,6 +150,32 @@ std::string folklore_text(const Report& report) {
                      forgotten_by_folklore(*most, report.context.arithmetic));
 }
 
+/// What random elements can have missed.
+void add_statement_of_audit(const Comparison& comparison, Section& section) {
+  constexpr double miss = 1e-9;
+  std::int64_t drawn = 0, in_part = 0, fewest = 0, most = 0;
+  for (const LayerSummary& layer : comparison.layers) {
+    if (!layer.record) continue;
+    const RecordSummary& record = *layer.record;
+    if (record.draws > 0) {
+      ++drawn;
+      fewest = fewest == 0 ? record.draws : std::min(fewest, record.draws);
+      most = std::max(most, record.draws);
+    } else if (record.judged + record.infinite + record.lacking < record.elements) {
+      ++in_part;
+    }
+  }
+  if (drawn > 0)
+    section.push_back(Paragraph{fmt::format(
+        "Audit: of {} results {} elements were drawn at random. If more than {:.2g} % of the elements of one exceeded "
+        "their bound, this would have missed it with probability 1e-9.",
+        drawn, fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most),
+        100.0 * share_missed_with(miss, fewest))});
+  if (in_part > 0)
+    section.push_back(Paragraph{
+        fmt::format("{} results are recorded in part: what is not recorded of them is not judged.", in_part)});
+}
+
 /// What of a recording was judged, and what was not.
 Section about_recording(const Comparison& comparison) {
   Section section;
@@ -150,11 +187,10 @@ Section about_recording(const Comparison& comparison) {
                                             reason.count == 1 ? "once" : fmt::format("{} times", reason.count),
                                             shorten(reason.first, 40), reason.why),
                                 Style::warning});
-  std::int64_t lacking = 0, infinite = 0, fewest = run.draws;
+  std::int64_t lacking = 0, infinite = 0;
   for (const LayerSummary& layer : comparison.layers) {
     lacking += layer.record ? layer.record->lacking : 0;
     infinite += layer.record ? layer.record->infinite : 0;
-    if (layer.record && layer.record->draws > 0) fewest = std::min(fewest, layer.record->draws);
   }
   if (lacking > 0)
     section.push_back(Paragraph{
@@ -163,15 +199,7 @@ Section about_recording(const Comparison& comparison) {
   if (infinite > 0)
     section.push_back(Paragraph{fmt::format(
         "{} elements are infinite, or no numbers, exactly as their operands make them (masks, mostly).", infinite)});
-  if (run.draws > 0)
-    section.push_back(Paragraph{fmt::format(
-        "Audit: {} elements drawn of every larger result. If more than {:.2g} % of a result's elements exceeded their "
-        "bound, this would have missed it with probability 1e-9{}.",
-        run.draws, 100.0 * share_missed_with(1e-9, run.draws),
-        fewest < run.draws ? fmt::format("; of results whose elements are judged row by row, down to {} are drawn: "
-                                         "{:.2g} %",
-                                         fewest, 100.0 * share_missed_with(1e-9, fewest))
-                           : "")});
+  add_statement_of_audit(comparison, section);
   return section;
 }
 
@@ -427,7 +455,7 @@ Document document_of(const Report& report, const ExitRules& rules) {
                        about_run(report),
                        chart_section(comparison),
                        layers_section(comparison),
-                       outputs_section(comparison),
+                       comparison.run ? Section() : outputs_section(comparison),
                        what_it_stands_on(comparison),
                        explanation()};
   document.fields = fields_of(report);

@@ -113,6 +113,8 @@ class TorchArithmetics:
         if prefix == "cpu":
             if narrow is None and product and self._cpu_rounds_to_bf16():
                 return "cpu fp32 by bf16"
+            if narrow is not None and product and self._release() < (2, 0):
+                return f"cpu {narrow} sums"
             return f"cpu {narrow or 'fp32'}"
         if narrow is None:
             return f"{prefix} tf32" if self._uses_tf32(product, convolution) else f"{prefix} fp32"
@@ -135,6 +137,8 @@ class TorchArithmetics:
         for narrow in ("bf16", "fp16"):
             self._declare(f"cpu {narrow}", "fp32", narrow, **accuracy,
                           source=where + f"{narrow} operands, float32 sums")
+            # Measured of PyTorch 1.13: products and sums of matrices are rounded one by one.
+            self._declare(f"cpu {narrow} sums", narrow, source=where + f"{narrow} products and sums", **accuracy)
 
     def _declare_cuda(self, capability: tuple[int, int]) -> None:
         prefix = f"cuda {capability[0]}.{capability[1]}"
@@ -169,8 +173,10 @@ class TorchArithmetics:
 
     def _cpu_rounds_to_bf16(self) -> bool:
         # Products of float32 numbers by bfloat16 units on the CPU came with PyTorch 2.1.
-        release = tuple(int(part) for part in self._version.split("+")[0].split(".")[:2])
-        return release >= (2, 1) and self._precision() == "medium"
+        return self._release() >= (2, 1) and self._precision() == "medium"
+
+    def _release(self) -> tuple[int, ...]:
+        return tuple(int(part) for part in self._version.split("+")[0].split(".")[:2])
 
     def _precision(self) -> str:
         try:

@@ -145,7 +145,8 @@ class TorchRecorder:
             self._recorder.add_move(signature.op, values, made, call.attributes, fields)
             return outcome
         result_arrays = [None if tensor is None else as_array(tensor) for tensor in results]
-        types = {array.type for array in arrays if array is not None}
+        shaped = [array for array in arrays if array is not None and len(array.shape) > 0]
+        types = {array.type for array in shaped or arrays if array is not None}  # numbers do not decide the type
         types = types or {array.type for array in result_arrays if array is not None}
         fields["arithmetic"] = self._recorder.declared_arithmetic or self._arithmetics.name_for(
             device or _device_of(results), types, signature.multiplies, signature.convolves)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -80,6 +81,7 @@ std::optional<double> result_of_infinite(const Op& op, const std::vector<double>
                         [&](const op::Exp&) { return std::optional(std::exp(x[0])); },
                         [&](const op::Identity&) { return std::optional(x[0]); },
                         [&](const op::Cast&) { return std::optional(x[0]); },
+                        [&](const op::Choice&) { return std::optional(x[0] > 0.5 ? x[1] : x[2]); },
                         [](const auto&) { return std::optional<double>(); },
                     },
                     op);
@@ -217,6 +219,7 @@ private:
 
   /// Numbers below `end`: all of them, or as many as are drawn. Draws are independent; what is drawn twice is there once.
   Numbers chosen(std::int64_t end, std::int64_t draws) {
+    if (!computed_.is_whole() && end == computed_.size()) return computed_.recorded();
     Numbers numbers;
     if (!is_sampled() || draws >= end) {
       numbers.resize(static_cast<std::size_t>(end));
@@ -233,17 +236,11 @@ private:
   /// Elements of a result of which the computed value is recorded.
   Numbers chosen_elements() {
     Numbers numbers = chosen(computed_.size(), options_.draws);
-    if (!is_sampled()) return recorded(numbers);
+    if (!is_sampled()) return numbers;
     const Numbers more = largest_elements();
     numbers.insert(numbers.end(), more.begin(), more.end());
     std::sort(numbers.begin(), numbers.end());
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-    return recorded(numbers);
-  }
-
-  Numbers recorded(Numbers numbers) {
-    if (computed_.is_whole()) return numbers;
-    std::erase_if(numbers, [&](std::int64_t number) { return !computed_.has(number, 1, 1); });
     return numbers;
   }
 
@@ -306,7 +303,7 @@ private:
   /// Hands a part out. `tensors`: by input of the draft, its samples.
   /// Returns:   whether to go on
   bool hand_out(const Draft& draft, std::vector<StoredTensor> tensors, StoredTensor result, Numbers places,
-                std::int64_t stride, double share) {
+                std::int64_t stride, double share, Numbers elements = {}) {
     if (places.empty()) return true;
     RecordPart part = draft.part;
     part.trace = empty_;
@@ -317,6 +314,7 @@ private:
     part.trace.layers.push_back({record_.name, std::move(result)});
     part.places = std::move(places);
     part.stride = stride;
+    part.elements = std::move(elements);
     part.share = share;
     return take_(std::move(part));
   }
@@ -386,7 +384,7 @@ private:
       if (graph_.value(id).kind == ValueKind::computed) continue;
       const ValueView view = operand_of(id);
       if (graph_.is_constant(id) && view.size() == 1) {
-        placed[id] = graph.add_constant(graph_.value(id).name, StoredTensor(view.type(), {}, bytes_of(view)));
+        placed[id] = graph.add_constant(graph_.value(id).name, finite_or_largest(view));
       } else {
         add_read(id, view);
       }
@@ -413,9 +411,14 @@ private:
     });
   }
 
-  static std::vector<std::byte> bytes_of(const ValueView& view) {
+  /// A constant; the largest float32 number stands for an infinite one, which samples that are handed out do not read
+  /// where they are right.
+  static StoredTensor finite_or_largest(const ValueView& view) {
+    constexpr double largest = std::numeric_limits<float>::max();
     const StoredTensor tensor = view.tensor();
-    return {tensor.bytes().begin(), tensor.bytes().end()};
+    const double number = tensor.to_double().values.front();
+    if (std::isinf(number)) return StoredTensor::from(Tensor<double>({}, {std::copysign(largest, number)}));
+    return StoredTensor(view.type(), {}, {tensor.bytes().begin(), tensor.bytes().end()});
   }
 
   /// Adds the one node of the part: the op itself, or all nodes as one segment.
@@ -448,7 +451,7 @@ private:
   /// Takes the samples out whose operands are not finite, where the result is what IEEE arithmetic makes of them.
   void set_infinite_aside(const Op& op, std::vector<StoredTensor>& tensors, StoredTensor& result, Numbers& samples) {
     const auto is_finite = [](const StoredTensor& tensor) { return !is_float(tensor.type()) || tensor.all_finite(); };
-    if (std::all_of(tensors.begin(), tensors.end(), is_finite)) return;
+    if (std::all_of(tensors.begin(), tensors.end(), is_finite) && has_finite_constants()) return;
     std::vector<std::vector<double>> numbers;
     for (const StoredTensor& tensor : tensors) numbers.push_back(tensor.to_double().values);
     const std::vector<double> computed = result.to_double().values;
@@ -456,10 +459,11 @@ private:
     for (std::size_t s = 0; s < samples.size(); ++s) {
       std::vector<double> operands;
       for (const std::vector<double>& values : numbers) operands.push_back(values[s]);
+      operands = with_constants(operands);
       if (std::all_of(operands.begin(), operands.end(), [](double x) { return std::isfinite(x); })) continue;
-      const std::optional<double> expected = result_of_infinite(op, with_constants(operands));
-      keeps[s] = !(expected && !std::isfinite(*expected) ? are_same(*expected, computed[s])
-                                                         : expected && *expected == computed[s]);
+      const std::optional<double> expected = result_of_infinite(op, operands);
+      const bool reads_infinite = expected && !(std::holds_alternative<op::Choice>(op) && std::isfinite(*expected));
+      keeps[s] = !(reads_infinite && are_same(*expected, computed[s]));
       coverage_.infinite += keeps[s] ? 0 : 1;
     }
     for (StoredTensor& tensor : tensors) tensor = kept(tensor, keeps);
@@ -468,6 +472,12 @@ private:
     for (std::size_t s = 0; s < samples.size(); ++s)
       if (keeps[s]) left.push_back(samples[s]);
     samples = std::move(left);
+  }
+
+  bool has_finite_constants() const {
+    return std::all_of(graph_.values.begin(), graph_.values.end(), [](const Value& value) {
+      return value.kind != ValueKind::constant || !is_float(value.type) || value.constant.all_finite();
+    });
   }
 
   /// The operands of the one node, of those that the samples have and of the constants.
@@ -577,25 +587,45 @@ private:
     cut_product(factors, shape_of(root.output));
   }
 
+  /// alpha A B + beta C. Programs may scale parts of a sum, and add the addend in between: so a scaled product is one of
+  /// scaled operands, in any order.
+  void add_product(Draft& draft, const Factors& factors, bool is_transposed, const std::vector<ValueId>& inputs) {
+    const op::Gemm plain{1.0, 1.0, false, is_transposed};
+    const bool scales_addend = factors.c && factors.beta != 1.0;
+    if (factors.alpha == 1.0 && !scales_addend) {
+      add_node(draft, plain, inputs);
+      return;
+    }
+    Graph steps;
+    std::vector<ValueId> operands;
+    for (const ValueId id : inputs)
+      operands.push_back(
+          steps.add_input(fmt::format("operand/{}", operands.size()), draft.part.graph.value(id).type, {}));
+    const auto scaled = [&](ValueId id, double factor, const char* name) {
+      if (factor == 1.0) return id;
+      return steps.add_node(
+          name, op::Mul{},
+          {id, steps.add_constant(std::string(name) + "/factor", StoredTensor::from(Tensor<double>({}, {factor})))});
+    };
+    operands[0] = scaled(operands[0], factors.alpha, "scaled");
+    if (factors.c) operands[2] = scaled(operands[2], factors.beta, "addend");
+    steps.outputs = {steps.add_node("product", plain, operands)};
+    add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, inputs);
+  }
+
   void cut_product(const Factors& factors, const Shape& result) {
-    if (is_sampled() || !factors.a.is_whole() || !factors.b.is_whole() || !computed_.is_whole() ||
+    const bool masks = factors.c && factors.c->is_whole() && !factors.c->tensor().all_finite();
+    if (masks || is_sampled() || !factors.a.is_whole() || !factors.b.is_whole() || !computed_.is_whole() ||
         (factors.c && !factors.c->is_whole()))
       return cut_product_by_elements(factors, result);
     cut_product_by_rows(factors, result);
   }
 
-  /// One sum of products a sample.
+  /// Elements of one row of the result a sample: a row of the left factor times some columns of the right one.
   void cut_product_by_elements(const Factors& factors, const Shape& result) {
     const ProductPlan& plan = factors.plan;
-    Draft draft;
-    std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {1, plan.k}),
-                                   add_input(draft, factors.b.type(), {plan.k, 1})};
     std::optional<BroadcastIndex> c_index;
-    if (factors.c) {
-      inputs.push_back(add_input(draft, factors.c->type(), {1, 1}));
-      c_index.emplace(factors.c_shape, result);
-    }
-    add_node(draft, op::Gemm{factors.alpha, factors.beta, false, false}, inputs);
+    if (factors.c) c_index.emplace(factors.c_shape, result);
     const auto row = [&](std::int64_t e) { return e / plan.n; };  // over all batches
     const auto a_line = [&](std::int64_t e) {
       return Line{static_cast<std::int64_t>(plan.a_index(row(e) / plan.m, row(e) % plan.m, 0)), plan.a_col, plan.k};
@@ -606,24 +636,79 @@ private:
     const auto c_line = [&](std::int64_t e) {
       return Line{static_cast<std::int64_t>((*c_index)(static_cast<std::size_t>(e)))};
     };
-    const auto firsts = [](const Numbers& samples, const auto& line_of) {
+    const auto firsts = [](const Numbers& elements, const auto& line_of) {
       Numbers numbers;
-      for (const std::int64_t e : samples) numbers.push_back(line_of(e).first);
+      for (const std::int64_t e : elements) numbers.push_back(line_of(e).first);
       return numbers;
     };
-    const Numbers all = chosen_elements();
-    in_turn(all, most_numbers_of_part / std::max<std::int64_t>(plan.k, 1), [&](Numbers samples) {
-      drop_lacking(factors.a, samples, 1, a_line);
-      drop_lacking(factors.b, samples, 1, b_line);
-      if (factors.c) drop_lacking(*factors.c, samples, 1, c_line);
-      if (samples.empty()) return true;
-      std::vector<StoredTensor> tensors = {lines(factors.a, firsts(samples, a_line), plan.a_col, plan.k, {1, plan.k}),
-                                           lines(factors.b, firsts(samples, b_line), plan.b_row, plan.k, {plan.k, 1})};
-      if (factors.c) tensors.push_back(lines(*factors.c, firsts(samples, c_line), 1, 1, {1, 1}));
-      StoredTensor computed = lines(computed_, samples, 1, 1, {1, 1});
-      const double share = share_of(samples.size(), all.size());
-      return hand_out(draft, std::move(tensors), std::move(computed), std::move(samples), 1, share);
-    });
+    Numbers all = chosen_elements();
+    drop_lacking(factors.a, all, 1, a_line);
+    drop_lacking(factors.b, all, 1, b_line);
+    if (factors.c) drop_lacking(*factors.c, all, 1, c_line);
+    if (factors.c) set_infinite_addends_aside(*factors.c, all, c_line);
+    for (const auto& [width, elements] : by_width(all, plan.n)) {
+      Draft draft;
+      std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {1, plan.k}),
+                                     add_input(draft, factors.b.type(), {width, plan.k})};
+      if (factors.c) inputs.push_back(add_input(draft, factors.c->type(), {1, width}));
+      add_product(draft, factors, true, inputs);
+      const std::int64_t samples = most_numbers_of_part / std::max<std::int64_t>(plan.k * (width + 1), 1);
+      bool goes_on = true;
+      in_turn(elements, width * std::max<std::int64_t>(samples, 1), [&, width = width](const Numbers& some) {
+        Numbers leading;
+        for (std::size_t i = 0; i < some.size(); i += static_cast<std::size_t>(width)) leading.push_back(some[i]);
+        const auto in_rows = [&](StoredTensor tensor, const Shape& of_sample) {
+          Shape shape = of_sample;
+          shape.insert(shape.begin(), static_cast<std::int64_t>(leading.size()));
+          return StoredTensor(tensor.type(), std::move(shape), tensor.bytes(),
+                              std::make_shared<const StoredTensor>(tensor));
+        };
+        std::vector<StoredTensor> tensors = {
+            lines(factors.a, firsts(leading, a_line), plan.a_col, plan.k, {1, plan.k}),
+            in_rows(lines(factors.b, firsts(some, b_line), plan.b_row, plan.k, {plan.k}), {width, plan.k})};
+        if (factors.c) tensors.push_back(in_rows(lines(*factors.c, firsts(some, c_line), 1, 1, {}), {1, width}));
+        StoredTensor computed = in_rows(lines(computed_, some, 1, 1, {}), {1, width});
+        const double share = share_of(some.size(), all.size());
+        goes_on = hand_out(draft, std::move(tensors), std::move(computed), std::move(leading), 1, share, some);
+        return goes_on;
+      });
+      if (!goes_on) return;
+    }
+  }
+
+  /// A mask of minus infinity may be added by the product: its result is infinite then.
+  template <class LineOf>
+  void set_infinite_addends_aside(const ValueView& addend, Numbers& elements, const LineOf& line_of) {
+    Numbers firsts;
+    for (const std::int64_t e : elements) firsts.push_back(line_of(e).first);
+    if (elements.empty()) return;
+    const std::vector<double> added = lines(addend, firsts, 1, 1, {}).to_double().values;
+    const std::vector<double> computed = lines(computed_, elements, 1, 1, {}).to_double().values;
+    Numbers left;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const bool is_masked = std::isinf(added[i]) && are_same(added[i], computed[i]);
+      if (!is_masked) left.push_back(elements[i]);
+      coverage_.infinite += is_masked ? 1 : 0;
+    }
+    elements = std::move(left);
+  }
+
+  /// Elements, ascending, in groups of one row each, by the number of elements of a group: powers of 2, since products
+  /// with few columns take as long as those with more.
+  static std::map<std::int64_t, Numbers> by_width(const Numbers& elements, std::int64_t row_length) {
+    constexpr std::size_t widest = 256;
+    std::map<std::int64_t, Numbers> groups;
+    for (std::size_t first = 0, last = 0; first < elements.size(); first = last) {
+      const std::int64_t row = elements[first] / row_length;
+      while (last < elements.size() && elements[last] / row_length == row) ++last;
+      for (std::size_t width = widest; first < last; width /= 2)
+        for (; last - first >= width; first += width) {
+          Numbers& group = groups[static_cast<std::int64_t>(width)];
+          group.insert(group.end(), elements.begin() + static_cast<std::ptrdiff_t>(first),
+                       elements.begin() + static_cast<std::ptrdiff_t>(first + width));
+        }
+    }
+    return groups;
   }
 
   /// One row of the result a sample, the right factor a constant.
@@ -650,7 +735,7 @@ private:
         inputs.push_back(has_rows ? add_input(draft, factors.c->type(), row)
                                   : draft.part.graph.add_constant("addend", factors.c->range(addend_of(first), row)));
       }
-      add_node(draft, op::Gemm{factors.alpha, factors.beta, false, is_transposed}, inputs);
+      add_product(draft, factors, is_transposed, inputs);
       Numbers rows(static_cast<std::size_t>(plan.m));
       std::iota(rows.begin(), rows.end(), std::int64_t{0});
       bool goes_on = true;
@@ -813,7 +898,7 @@ private:
     Draft draft;
     add_node(draft, reduction, {add_input(draft, x.type(), {length})});
     const std::int64_t draws = drawn_rows(length);
-    const Numbers all = recorded(chosen(computed_.size(), draws));
+    const Numbers all = chosen(computed_.size(), draws);
     in_turn(all, std::max<std::int64_t>(most_numbers_of_part / length, 1), [&](Numbers samples) {
       drop_lacking(x, samples, 1, [&](std::int64_t e) { return Line{e * length, 1, length}; });
       if (samples.empty()) return true;
@@ -1057,6 +1142,12 @@ bool is_unknown_op(const Unsupported& error) {
 
 }  // namespace
 
+std::int64_t RecordPart::place_of(std::int64_t sample, std::int64_t element) const {
+  if (elements.empty()) return places.at(static_cast<std::size_t>(sample)) + element * stride;
+  const auto of_sample = static_cast<std::int64_t>(elements.size() / places.size());
+  return elements.at(static_cast<std::size_t>(sample * of_sample + element));
+}
+
 std::vector<ResultCoverage> cut_record(const RecordedRun& run, std::size_t index, const CutOptions& options,
                                        const std::function<bool(RecordPart&&)>& take) {
   if (index >= run.records().size()) throw InvalidArgument("the run has no record " + std::to_string(index));
@@ -1089,10 +1180,8 @@ std::vector<ResultCoverage> cut_record(const RecordedRun& run, std::size_t index
     if (!id) continue;
     try {
       if (!run.has(*id)) throw InvalidArgument("its result " + in_quotes(*id) + " is not in the recording");
-      if (result >= meaning.results.size() || !meaning.results[result]) {
-        note(result, "what its result is is not known to this version");
-        continue;
-      }
+      const bool is_known = result < meaning.results.size() && meaning.results[result].has_value();
+      if (!is_known || !is_float(run.type_of(*id))) continue;  // statistics, places of maxima: beside the result
       const bool is_double = run.type_of(*id) == ElementType::f64;
       if (!run.is_stored(*id)) {
         values.view(*id);  // says why, where it does not follow from others

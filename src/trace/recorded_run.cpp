@@ -33,7 +33,8 @@ std::string metadata_or(const SafetensorsFile& file, const std::string& key, con
 Attribute attribute_of(const json& value, const std::string& where, std::size_t depth = 0) {
   if (value.is_null()) return {};
   if (value.is_boolean()) return {value.get<bool>()};
-  if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t{1} << 62))
+  const auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > most))
     return {value.get<std::int64_t>()};
   if (value.is_number()) return {value.get<double>()};
   if (value.is_string()) return {value.get<std::string>()};
@@ -111,6 +112,19 @@ std::set<std::int64_t> further_shards(const std::filesystem::path& first) {
     if (is_number) numbers.insert(std::stoll(number));
   }
   return numbers;
+}
+
+/// Functions of float64, which are as accurate as every library says of its own: within 2 units in the last place.
+std::vector<FunctionAccuracy> assumed_functions_in_double() {
+  constexpr double units = 4.0;
+  std::vector<FunctionAccuracy> functions = cpu_arithmetic("fp64", {}).functions;
+  for (FunctionAccuracy& function : functions) {
+    const bool is_exact_op = function.function == "sqrt";
+    if (!is_exact_op) function.units = units;
+    function.evidence = Evidence::assumed;
+    function.source = is_exact_op ? "IEEE 754, correctly rounded" : "2 units in the last place of float64";
+  }
+  return functions;
 }
 
 /// A value as the run describes it.
@@ -334,9 +348,15 @@ const std::vector<std::string>& RecordedRun::problems() const {
 
 ArithmeticModel RecordedRun::arithmetic_of(const Record& record, bool is_double) const {
   const auto declared = state_->arithmetics.find(record.arithmetic);
-  if (declared != state_->arithmetics.end()) return declared->second;
+  if (declared != state_->arithmetics.end()) {
+    ArithmeticModel arithmetic = declared->second;
+    if (arithmetic.functions.empty() && arithmetic.accumulator == FormatId::fp64)
+      arithmetic.functions = assumed_functions_in_double();
+    return arithmetic;
+  }
   if (record.arithmetic == "fp64" || (record.arithmetic.empty() && is_double)) {
     ArithmeticModel arithmetic = cpu_arithmetic("fp64", {});
+    arithmetic.functions = assumed_functions_in_double();
     arithmetic.evidence = Evidence::assumed;
     arithmetic.stores_declared_types = true;
     return arithmetic;

@@ -52,6 +52,11 @@ ValueView::ValueView(StoredTensor stored, Shape shape, const std::optional<Recor
   settle();
 }
 
+bool ValueView::is_there(std::size_t axis, std::int64_t index) const {
+  const Axis& one = axes_[axis];
+  return one.places == nullptr || (*one.places)[static_cast<std::size_t>(one.first + one.step * index)] >= 0;
+}
+
 void ValueView::settle() {
   size_ = element_count(shape_);
   is_whole_ = elements_ == nullptr;
@@ -59,9 +64,7 @@ void ValueView::settle() {
   const std::vector<std::int64_t> rows = strides_of(shape_);
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
     const Axis& one = axes_[axis];
-    if (one.places != nullptr)
-      for (std::int64_t i = 0; i < shape_[axis]; ++i)
-        is_whole_ = is_whole_ && (*one.places)[static_cast<std::size_t>(one.first + one.step * i)] >= 0;
+    for (std::int64_t i = 0; i < shape_[axis] && one.places != nullptr; ++i) is_whole_ = is_whole_ && is_there(axis, i);
     is_contiguous_ = is_contiguous_ && one.places == nullptr && (shape_[axis] <= 1 || one.stride == rows[axis]);
   }
 }
@@ -86,11 +89,54 @@ std::int64_t ValueView::place_of(std::int64_t number) const {
   return found == elements_->end() ? -1 : found->second;
 }
 
+std::optional<std::size_t> ValueView::line_axis(std::int64_t first, std::int64_t step, std::int64_t count) const {
+  if (elements_ != nullptr || step < 1) return std::nullopt;
+  std::int64_t stride = 1;
+  for (std::size_t axis = shape_.size(); axis-- > 0; stride *= shape_[axis]) {
+    const std::int64_t extent = std::max<std::int64_t>(shape_[axis], 1);
+    const bool runs_along = stride == step && (first / step) % extent + count <= extent;
+    if (runs_along && axes_[axis].places == nullptr) return axis;
+  }
+  return std::nullopt;
+}
+
 bool ValueView::has(std::int64_t first, std::int64_t step, std::int64_t count) const {
-  if (is_whole_) return true;
+  if (is_whole_ || count == 0) return true;
+  if (line_axis(first, step, count)) return place_of(first) >= 0;
   for (std::int64_t i = 0; i < count; ++i)
     if (place_of(first + i * step) < 0) return false;
   return true;
+}
+
+std::vector<std::int64_t> ValueView::recorded() const {
+  std::vector<std::int64_t> numbers;
+  if (elements_ != nullptr) {
+    // The places in the whole value, of which this view may show some.
+    const bool is_plain = [&] {
+      std::int64_t stride = 1;
+      for (std::size_t axis = shape_.size(); axis-- > 0; stride *= shape_[axis])
+        if (shape_[axis] > 1 && axes_[axis].stride != stride) return false;
+      return offset_ == 0;
+    }();
+    if (is_plain) {
+      for (const auto& [number, place] : *elements_)
+        if (number < size_) numbers.push_back(number);
+      std::sort(numbers.begin(), numbers.end());
+      return numbers;
+    }
+    for (std::int64_t number = 0; number < size_; ++number)
+      if (place_of(number) >= 0) numbers.push_back(number);
+    return numbers;
+  }
+  numbers = {0};
+  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+    std::vector<std::int64_t> longer;
+    for (const std::int64_t number : numbers)
+      for (std::int64_t i = 0; i < shape_[axis]; ++i)
+        if (is_there(axis, i)) longer.push_back(number * shape_[axis] + i);
+    numbers = std::move(longer);
+  }
+  return numbers;
 }
 
 bool ValueView::copy(std::int64_t first, std::int64_t step, std::int64_t count, std::byte* out) const {
@@ -101,12 +147,8 @@ bool ValueView::copy(std::int64_t first, std::int64_t step, std::int64_t count, 
     std::memcpy(out, from + static_cast<std::size_t>(offset_ + first) * width, static_cast<std::size_t>(count) * width);
     return true;
   }
-  // Numbers along one axis lie at one distance.
-  const std::vector<std::int64_t> rows = strides_of(shape_);
-  for (std::size_t axis = 0; axis < shape_.size() && count > 1 && elements_ == nullptr; ++axis) {
-    if (rows[axis] != step || axes_[axis].places != nullptr) continue;
-    if ((first / step) % shape_[axis] + count > shape_[axis]) continue;
-    const std::int64_t start = place_of(first), distance = axes_[axis].stride;
+  if (const std::optional<std::size_t> axis = line_axis(first, step, count)) {
+    const std::int64_t start = place_of(first), distance = axes_[*axis].stride;
     if (start < 0) return false;
     for (std::int64_t i = 0; i < count; ++i)
       std::memcpy(out + static_cast<std::size_t>(i) * width,
@@ -341,7 +383,14 @@ ValueView RecordedValues::view(const std::string& id, std::size_t depth) const {
 }
 
 RecordedCall RecordedValues::call_of(const Record& record, std::size_t depth) const {
-  RecordedCall call{record.op, record.opset, record.attributes, {}};
+  RecordedCall call{record.op, record.opset, record.attributes, {}, {}};
+  for (const std::optional<std::string>& id : record.results) {
+    if (id && run_.has(*id)) {
+      call.results.push_back(CallResult{run_.type_of(*id), run_.shape_of(*id)});
+    } else {
+      call.results.emplace_back();
+    }
+  }
   for (const std::optional<std::string>& id : record.operands) {
     if (!id) {
       call.operands.emplace_back();

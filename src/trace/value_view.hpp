@@ -29,6 +29,8 @@ public:
   /// one of them is not there.
   bool copy(std::int64_t first, std::int64_t step, std::int64_t count, std::byte* out) const;
   bool has(std::int64_t first, std::int64_t step, std::int64_t count) const;
+  /// The row-major numbers of all elements that are there, ascending.
+  std::vector<std::int64_t> recorded() const;
   /// Consecutive elements, without copying where they lie so.
   /// Throws:    Unsupported where one of them is not there
   StoredTensor range(std::int64_t first, Shape shape) const;
@@ -51,8 +53,11 @@ private:
     std::shared_ptr<const std::vector<std::int64_t>> places;
     std::int64_t first = 0, step = 1;  ///< index i is the index first + step i of `places`
   };
+  /// The axis along which these numbers lie, all of whose indices are stored; empty where there is none.
+  std::optional<std::size_t> line_axis(std::int64_t first, std::int64_t step, std::int64_t count) const;
   /// Place in the stored tensor; -1 where the element is not there.
   std::int64_t place_of(std::int64_t number) const;
+  bool is_there(std::size_t axis, std::int64_t index) const;
   void settle();
 
   StoredTensor stored_;

@@ -117,7 +117,8 @@ std::vector<std::set<std::int64_t>> check_parts(const RecordedRun& run, std::siz
     const std::size_t of_sample = recorded.size() / part.places.size();
     const std::vector<double>& expected = whole.at(part.result)->values;
     for (std::size_t i = 0; i < recorded.size(); ++i) {
-      const std::int64_t place = part.places[i / of_sample] + static_cast<std::int64_t>(i % of_sample) * part.stride;
+      const std::int64_t place =
+          part.place_of(static_cast<std::int64_t>(i / of_sample), static_cast<std::int64_t>(i % of_sample));
       const double exact = expected.at(static_cast<std::size_t>(place));
       CHECK(are_close(values[0].values[i], exact));
       CHECK(recorded.values[i] == static_cast<double>(static_cast<float>(exact)));

@@ -33,12 +33,19 @@ struct CallOperand {
   std::function<StoredTensor()> numbers;
 };
 
-/// One call of an op, without its results.
+/// What is known of a result of a call beside its numbers.
+struct CallResult {
+  ElementType type = ElementType::f32;
+  Shape shape;
+};
+
+/// One call of an op.
 struct RecordedCall {
   std::string op;           ///< "aten::addmm", "Gemm" …
   std::int64_t opset = 21;  ///< of ops of ONNX
   std::map<std::string, Attribute> attributes;
-  std::vector<std::optional<CallOperand>> operands;  ///< in the order of the op's schema; empty: left out
+  std::vector<std::optional<CallOperand>> operands;     ///< in the order of the op's schema; empty: left out
+  std::vector<std::optional<CallResult>> results = {};  ///< empty: not recorded
 };
 
 /// What a call computes: a graph over the reals with fixed shapes.

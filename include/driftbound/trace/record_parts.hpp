@@ -29,7 +29,12 @@ struct RecordPart {
   /// distance `stride`.
   std::vector<std::int64_t> places;
   std::int64_t stride = 1;
+  /// The numbers of all elements, sample after sample, where they follow no stride; else empty.
+  std::vector<std::int64_t> elements;
   double share = 1.0;  ///< of the elements of the result that are judged, roughly
+
+  /// The number in the record's result of an element of a sample.
+  std::int64_t place_of(std::int64_t sample, std::int64_t element) const;
 };
 
 /// What became of one result of a record.

@@ -22,11 +22,22 @@ const CallOperand& CallWriter::operand(std::size_t slot) const {
   return *call_.operands[slot];
 }
 
+const CallResult& CallWriter::recorded_result(std::size_t index) const {
+  if (index >= call_.results.size() || !call_.results[index])
+    throw ShapeMismatch(fmt::format("its result {} is not recorded", index));
+  return *call_.results[index];
+}
+
 ValueId CallWriter::x(std::size_t slot) {
   const CallOperand& given = operand(slot);
-  if (inputs_[slot]) return *inputs_[slot];
   if (!is_float(given.type) && given.type != ElementType::boolean)
     refuse(fmt::format("it computes with operand {}, which is {}", slot, name_of(given.type)));
+  return moved(slot);
+}
+
+ValueId CallWriter::moved(std::size_t slot) {
+  const CallOperand& given = operand(slot);
+  if (inputs_[slot]) return *inputs_[slot];
   std::vector<DeclaredDimension> declared;
   for (const std::int64_t extent : given.shape) declared.push_back({extent, ""});
   inputs_[slot] = meaning_.graph.add_input(fmt::format("operand/{}", slot), given.type, std::move(declared));

@@ -24,10 +24,14 @@ public:
   /// An operand as an input of the graph.
   /// Throws:    ShapeMismatch where it is left out; Unsupported where it holds integers
   ValueId x(std::size_t slot);
+  /// An operand whose elements are moved, which may be integers.
+  ValueId moved(std::size_t slot);
   /// All operands from one on, those left out skipped.
   std::vector<ValueId> all_from(std::size_t slot);
   const Shape& shape_of(std::size_t slot) const { return operand(slot).shape; }
   ElementType type_of(std::size_t slot) const { return operand(slot).type; }
+  /// Throws:    ShapeMismatch where the result is not recorded
+  const CallResult& recorded_result(std::size_t index) const;
   StoredTensor numbers(std::size_t slot) const;
   /// Integers or truth values of an operand.
   std::vector<std::int64_t> integers_of(std::size_t slot) const;

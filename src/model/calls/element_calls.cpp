@@ -86,6 +86,30 @@ void clamp(CallWriter& call) {
   call.result(0, call.add(op::Clip{call.real("min", -infinity), call.real("max", infinity)}, {call.x(0)}));
 }
 
+void at_least(CallWriter& call) {
+  call.result(0, call.add(op::Clip{call.real("min", -infinity), infinity}, {call.x(0)}));
+}
+void at_most(CallWriter& call) {
+  call.result(0, call.add(op::Clip{-infinity, call.real("max", infinity)}, {call.x(0)}));
+}
+
+/// The first half of an axis times the Sigmoid of the second.
+void glu(CallWriter& call) {
+  const ValueId x = call.x(0);
+  const std::int64_t axis = call.integer("dim", -1), rank = call.rank(x);
+  if (rank == 0 || axis < -rank || axis >= rank) throw ShapeMismatch("it has no such axis");
+  const std::int64_t extent = call.shape(x)[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)];
+  if (extent % 2 != 0) throw ShapeMismatch("the axis that it halves has an odd extent");
+  const auto half = [&](std::int64_t first) {
+    return call.add(op::Slice{{first}, {first + extent / 2}, {axis}, {}}, {x});
+  };
+  call.result(0, call.add(op::Mul{}, {half(0), call.add(op::Sigmoid{}, {half(extent / 2)})}));
+}
+
+void celu(CallWriter& call) {
+  call.result(0, call.add(op::Celu{call.real("alpha", 1.0)}, {call.x(0)}));
+}
+
 void hardtanh(CallWriter& call) {
   call.result(0, call.add(op::Clip{call.real("min_val", -1.0), call.real("max_val", 1.0)}, {call.x(0)}));
 }
@@ -147,15 +171,21 @@ constexpr std::array element_rules = {
     CallRule{"aten::abs", unary<op::Abs>, "|x|"},
     CallRule{"aten::add", sum<op::Add>, "x + alpha y"},
     CallRule{"aten::addcmul", sum_with_product, "x + value y z"},
+    CallRule{"aten::atan", unary<op::Atan>, "Atan"},
     CallRule{"aten::ceil", unary<op::Ceil>, "Ceil"},
+    CallRule{"aten::celu", celu, "Celu"},
     CallRule{"aten::clamp", clamp, "Clip"},
+    CallRule{"aten::clamp_max", at_most, "Clip"},
+    CallRule{"aten::clamp_min", at_least, "Clip"},
     CallRule{"aten::cos", unary<op::Cos>, "Cos"},
+    CallRule{"aten::cosh", unary<op::Cosh>, "Cosh"},
     CallRule{"aten::div", quotient, "x / y"},
     CallRule{"aten::elu", elu, "Elu"},
     CallRule{"aten::erf", unary<op::Erf>, "Erf"},
     CallRule{"aten::exp", unary<op::Exp>, "Exp"},
     CallRule{"aten::floor", unary<op::Floor>, "Floor"},
     CallRule{"aten::gelu", gelu, "Gelu"},
+    CallRule{"aten::glu", glu, "x1 Sigmoid(x2), the halves x1, x2 of an axis"},
     CallRule{"aten::hardsigmoid", hard_sigmoid, "min(max(x + 3, 0), 6) / 6"},
     CallRule{"aten::hardswish", unary<op::HardSwish>, "HardSwish"},
     CallRule{"aten::hardtanh", hardtanh, "Clip"},
@@ -177,6 +207,7 @@ constexpr std::array element_rules = {
     CallRule{"aten::sign", unary<op::Sign>, "Sign"},
     CallRule{"aten::silu", unary<op::Swish>, "x Sigmoid(x)"},
     CallRule{"aten::sin", unary<op::Sin>, "Sin"},
+    CallRule{"aten::sinh", unary<op::Sinh>, "Sinh"},
     CallRule{"aten::softplus", softplus, "Softplus"},
     CallRule{"aten::sqrt", unary<op::Sqrt>, "Sqrt"},
     CallRule{"aten::square", square, "x x"},

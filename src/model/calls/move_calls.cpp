@@ -17,7 +17,7 @@ constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
 
 void copy(CallWriter& call) {
   call.ignore({"memory_format", "dtype", "layout", "device", "pin_memory", "non_blocking", "copy", "p", "train"});
-  call.result(0, call.x(0));
+  call.result(0, call.moved(0));
 }
 
 /// Randomness is for training.
@@ -45,35 +45,36 @@ void cast(CallWriter& call) {
 }
 
 /// copy_(self, src): src in the type of self.
+/// copy_(self, src): src in the shape and type of self, which recordings may leave out: it is overwritten.
 void copied_to(CallWriter& call) {
   call.ignore({"non_blocking"});
-  const ValueId source = call.x(1);
-  const Shape& target = call.shape_of(0);
-  const ValueId spread = call.shape(source) == target ? source : call.add(op::Expand{target}, {source});
-  const bool is_cast = is_float(call.type_of(0)) && call.type_of(0) != call.type_of(1);
-  call.result(0, is_cast ? call.add(op::Cast{call.type_of(0)}, {spread}) : spread);
+  const CallResult target = call.recorded_result(0);
+  const ValueId source = call.moved(1);
+  const ValueId spread = call.shape(source) == target.shape ? source : call.add(op::Expand{target.shape}, {source});
+  const bool is_cast = is_float(target.type) && target.type != call.type_of(1);
+  call.result(0, is_cast ? call.add(op::Cast{target.type}, {spread}) : spread);
 }
 
 void view(CallWriter& call) {
   std::vector<std::int64_t> size = call.integers(call.has("size") ? "size" : "shape");
   call.ignore({"stride"});
-  call.result(0, call.add(op::Reshape{std::move(size), true}, {call.x(0)}));
+  call.result(0, call.add(op::Reshape{std::move(size), true}, {call.moved(0)}));
 }
 
 void flatten(CallWriter& call) {
   const Shape shape = call.shape_of(0);
-  if (shape.empty()) return call.result(0, call.reshape(call.x(0), {1}));
+  if (shape.empty()) return call.result(0, call.reshape(call.moved(0), {1}));
   const std::size_t first = normalized_axis(call.integer("start_dim", 0), shape.size());
   const std::size_t last = normalized_axis(call.integer("end_dim", -1), shape.size());
   Shape target(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first));
   target.push_back(element_count(Shape(shape.begin() + static_cast<std::ptrdiff_t>(first),
                                        shape.begin() + static_cast<std::ptrdiff_t>(last) + 1)));
   target.insert(target.end(), shape.begin() + static_cast<std::ptrdiff_t>(last) + 1, shape.end());
-  call.result(0, call.reshape(call.x(0), target));
+  call.result(0, call.reshape(call.moved(0), target));
 }
 
 ValueId exchanged(CallWriter& call, std::int64_t a, std::int64_t b) {
-  const ValueId x = call.x(0);
+  const ValueId x = call.moved(0);
   const std::size_t rank = call.shape(x).size();
   if (rank == 0) return x;
   std::vector<std::int64_t> permutation(rank);
@@ -83,7 +84,7 @@ ValueId exchanged(CallWriter& call, std::int64_t a, std::int64_t b) {
 }
 
 void matrix_transposed(CallWriter& call) {
-  call.result(0, call.shape_of(0).size() < 2 ? call.x(0) : exchanged(call, 0, 1));
+  call.result(0, call.shape_of(0).size() < 2 ? call.moved(0) : exchanged(call, 0, 1));
 }
 
 void transposed(CallWriter& call) {
@@ -94,7 +95,7 @@ void permuted(CallWriter& call) {
   const auto rank = static_cast<std::int64_t>(call.shape_of(0).size());
   std::vector<std::int64_t> dims = call.integers("dims");
   for (std::int64_t& dim : dims) dim = dim < 0 ? dim + rank : dim;
-  call.result(0, call.add(op::Transpose{dims}, {call.x(0)}));
+  call.result(0, call.add(op::Transpose{dims}, {call.moved(0)}));
 }
 
 void expanded(CallWriter& call) {
@@ -106,21 +107,21 @@ void expanded(CallWriter& call) {
     std::int64_t& extent = size[size.size() - shape.size() + i];
     if (extent == -1) extent = shape[i];
   }
-  call.result(0, call.add(op::Expand{size}, {call.x(0)}));
+  call.result(0, call.add(op::Expand{size}, {call.moved(0)}));
 }
 
 void repeated(CallWriter& call) {
   const std::vector<std::int64_t> repeats = call.integers("repeats");
   Shape shape = call.shape_of(0);
   while (shape.size() < repeats.size()) shape.insert(shape.begin(), 1);
-  call.result(0, call.add(op::Tile{repeats}, {call.reshape(call.x(0), shape)}));
+  call.result(0, call.add(op::Tile{repeats}, {call.reshape(call.moved(0), shape)}));
 }
 
 void unsqueezed(CallWriter& call) {
   Shape shape = call.shape_of(0);
   const std::size_t axis = normalized_axis(call.integer("dim", 0), shape.size() + 1);
   shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
-  call.result(0, call.reshape(call.x(0), shape));
+  call.result(0, call.reshape(call.moved(0), shape));
 }
 
 void squeezed(CallWriter& call) {
@@ -131,11 +132,11 @@ void squeezed(CallWriter& call) {
   Shape target;
   for (std::size_t axis = 0; axis < shape.size(); ++axis)
     if (!may_go[axis] || shape[axis] != 1) target.push_back(shape[axis]);
-  call.result(0, call.reshape(call.x(0), target));
+  call.result(0, call.reshape(call.moved(0), target));
 }
 
 ValueId part(CallWriter& call, std::int64_t axis, std::int64_t first, std::int64_t last, std::int64_t step = 1) {
-  return call.add(op::Slice{{first}, {last}, {axis}, {step}}, {call.x(0)});
+  return call.add(op::Slice{{first}, {last}, {axis}, {step}}, {call.moved(0)});
 }
 
 void sliced(CallWriter& call) {
@@ -150,7 +151,7 @@ void narrowed(CallWriter& call) {
 
 void selected(CallWriter& call) {
   const std::int64_t axis = call.integer("dim", 0), index = call.integer("index", 0);
-  call.result(0, call.add(op::Gather{axis, {}, {index}}, {call.x(0)}));
+  call.result(0, call.add(op::Gather{axis, {}, {index}}, {call.moved(0)}));
 }
 
 /// Parts of these lengths along an axis, one result each.
@@ -192,7 +193,7 @@ void chunk(CallWriter& call) {
 void unbound(CallWriter& call) {
   const std::int64_t axis = call.integer("dim", 0), extent = extent_along(call, axis);
   for (std::int64_t i = 0; i < extent; ++i)
-    call.result(static_cast<std::size_t>(i), call.add(op::Gather{axis, {}, {i}}, {call.x(0)}));
+    call.result(static_cast<std::size_t>(i), call.add(op::Gather{axis, {}, {i}}, {call.moved(0)}));
 }
 
 void concatenated(CallWriter& call) {
@@ -218,11 +219,11 @@ void stacked(CallWriter& call) {
 /// Rows of a table by integers.
 void embedding(CallWriter& call) {
   call.ignore({"padding_idx", "scale_grad_by_freq", "sparse"});
-  call.result(0, call.add(op::Gather{0, call.shape_of(1), call.integers_of(1)}, {call.x(0)}));
+  call.result(0, call.add(op::Gather{0, call.shape_of(1), call.integers_of(1)}, {call.moved(0)}));
 }
 
 void index_selected(CallWriter& call) {
-  call.result(0, call.add(op::Gather{call.integer("dim", 0), call.shape_of(1), call.integers_of(1)}, {call.x(0)}));
+  call.result(0, call.add(op::Gather{call.integer("dim", 0), call.shape_of(1), call.integers_of(1)}, {call.moved(0)}));
 }
 
 /// gather(self, dim, index): one element for every index.
@@ -244,26 +245,20 @@ void gathered(CallWriter& call) {
     }
     flat[i] = place;
   }
-  const ValueId all = call.reshape(call.x(0), {element_count(shape)});
+  const ValueId all = call.reshape(call.moved(0), {element_count(shape)});
   call.result(0, call.add(op::Gather{0, places, flat}, {all}));
-}
-
-std::vector<bool> truths_of(CallWriter& call, std::size_t slot) {
-  std::vector<bool> truths;
-  for (const double x : call.numbers(slot).to_double().values) truths.push_back(x != 0.0);
-  return truths;
 }
 
 /// where(condition, self, other)
 void chosen_by(CallWriter& call) {
   const ValueId other = call.is_given(2) ? call.x(2) : call.number(call.real("other", 0.0));
   const ValueId self = call.is_given(1) ? call.x(1) : call.number(call.real("self", 0.0));
-  call.result(0, call.add(op::Where{call.shape_of(0), truths_of(call, 0)}, {self, other}));
+  call.result(0, call.add(op::Choice{}, {call.x(0), self, other}));
 }
 
 void masked_fill(CallWriter& call) {
   const ValueId filling = call.is_given(2) ? call.x(2) : call.number(call.real("value", 0.0));
-  call.result(0, call.add(op::Where{call.shape_of(1), truths_of(call, 1)}, {filling, call.x(0)}));
+  call.result(0, call.add(op::Choice{}, {call.x(1), filling, call.x(0)}));
 }
 
 /// Zero above (tril) or below (triu) a diagonal of the last two axes.
@@ -336,6 +331,9 @@ constexpr std::array move_rules = {
     CallRule{"aten::transpose", transposed, "Transpose"},
     CallRule{"aten::tril", lower_triangle, "Where"},
     CallRule{"aten::triu", upper_triangle, "Where"},
+    CallRule{"aten::unsafe_chunk", chunk, "Slice"},
+    CallRule{"aten::unsafe_split", split, "Slice"},
+    CallRule{"aten::unsafe_split_with_sizes", split, "Slice"},
     CallRule{"aten::unbind", unbound, "Gather of one"},
     CallRule{"aten::unsqueeze", unsqueezed, "Reshape"},
     CallRule{"aten::view", view, "Reshape"},

@@ -200,6 +200,7 @@ constexpr std::array product_rules = {
     CallRule{"aten::_addmm_activation", product_and_addend, "Gemm, then Gelu in its tanh form where `use_gelu`"},
     CallRule{"aten::_convolution", convolution, "Conv or ConvTranspose"},
     CallRule{"aten::_scaled_dot_product_attention", attention, "Attention"},
+    CallRule{"aten::_scaled_dot_product_attention_forward", attention, "Attention"},
     CallRule{"aten::_scaled_dot_product_attention_math", attention, "Attention"},
     CallRule{"aten::_scaled_dot_product_cudnn_attention", attention, "Attention"},
     CallRule{"aten::_scaled_dot_product_efficient_attention", attention, "Attention"},

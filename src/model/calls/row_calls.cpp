@@ -21,14 +21,6 @@ Axes normalised_axes(CallWriter& call, ValueId x) {
   return axes;
 }
 
-/// 1 / sqrt(variance + epsilon) over axes that are kept.
-ValueId reciprocal_deviation(CallWriter& call, ValueId x, ValueId mean, const Axes& axes, double epsilon) {
-  const ValueId centred = call.add(op::Sub{}, {x, mean});
-  const ValueId variance = call.add(op::ReduceMean{axes, true}, {call.add(op::Mul{}, {centred, centred})});
-  const ValueId root = call.add(op::Sqrt{}, {call.add(op::Add{}, {variance, call.number(epsilon)})});
-  return call.add(op::Reciprocal{}, {root});
-}
-
 ValueId ones(CallWriter& call, Shape shape) {
   Tensor<float> tensor(std::move(shape));
   std::fill(tensor.values.begin(), tensor.values.end(), 1.0f);
@@ -44,9 +36,6 @@ void layer_norm(CallWriter& call) {
   std::vector<ValueId> operands = {x, call.is_given(1) ? call.x(1) : ones(call, normalised)};
   if (call.is_given(2)) operands.push_back(call.x(2));
   call.result(0, call.add(op::LayerNormalization{axes.front(), epsilon}, operands));
-  const ValueId mean = call.add(op::ReduceMean{axes, true}, {x});
-  call.result(1, mean);
-  call.result(2, reciprocal_deviation(call, x, mean, axes, epsilon));
 }
 
 /// PyTorch's default epsilon is the one of the operand's type.
@@ -208,7 +197,7 @@ constexpr std::array row_rules = {
     CallRule{"aten::min", smallest, "ReduceMin, or Min of two"},
     CallRule{"aten::native_batch_norm", batch_norm, "BatchNormalization at inference"},
     CallRule{"aten::native_group_norm", group_norm, "GroupNormalization"},
-    CallRule{"aten::native_layer_norm", layer_norm, "LayerNormalization; mean; 1 / sqrt(variance + eps)"},
+    CallRule{"aten::native_layer_norm", layer_norm, "LayerNormalization; its statistics are not judged"},
     CallRule{"aten::nll_loss_forward", negative_log_likelihood, "-x of the given class"},
     CallRule{"aten::rms_norm", rms_norm, "RMSNormalization"},
     CallRule{"aten::softmax", softmax<op::Softmax>, "Softmax"},

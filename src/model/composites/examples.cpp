@@ -108,7 +108,7 @@ struct ExamplesOf {
     const ValueId x = steps.add_input("x", ElementType::f32, {{2, ""}, {3, ""}});
     const ValueId w = steps.add_input("w", ElementType::f32, {{3, ""}, {4, ""}});
     const ValueId product = steps.add_node("product", op::MatMul{}, {x, w});
-    steps.outputs = {steps.add_node("rectified", op::Relu{}, {product})};
+    steps.outputs = {steps.add_node("activated", op::Gelu{}, {product})};
     return {{op::Segment{std::make_shared<const Graph>(std::move(steps))}, {{"x", {2, 3}}, {"w", {3, 4}}}}};
   }
 

@@ -1,0 +1,278 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/judge_records.hpp"
+#include "analysis/report.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/json_schema.hpp"
+#include "support/recording.hpp"
+#include "support/report_schema.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+using namespace driftbound::test;
+
+namespace {
+
+Tensor<float> random_floats(Shape shape, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Tensor<float> tensor(std::move(shape));
+  for (float& x : tensor.values) x = static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0);
+  return tensor;
+}
+
+/// a b + c as a plain loop of float32 operations has it, `read` applied to every factor.
+template <class Read>
+Tensor<float> product(const Tensor<float>& a, const Tensor<float>& b, const Tensor<float>& c, const Read& read) {
+  const auto m = static_cast<std::size_t>(a.shape[0]), k = static_cast<std::size_t>(a.shape[1]);
+  const auto n = static_cast<std::size_t>(b.shape[1]);
+  Tensor<float> y({a.shape[0], b.shape[1]});
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      float sum = 0.0f;
+      for (std::size_t p = 0; p < k; ++p) sum += read(a.values[i * k + p]) * read(b.values[p * n + j]);
+      y.values[i * n + j] = sum + c.values[j];
+    }
+  return y;
+}
+
+float unrounded(float x) {
+  return x;
+}
+float in_tf32(float x) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~std::uint32_t{0x1fff});
+}
+
+/// x W + b, its Relu, and the softmax of that.
+struct Network {
+  Tensor<float> x = random_floats({9, 64}, 1), w = random_floats({64, 20}, 2), b = random_floats({20}, 3);
+  Tensor<float> product_of = product(x, w, b, unrounded), rectified = product_of, weights = product_of;
+
+  Network() {
+    for (float& y : rectified.values) y = std::max(y, 0.0f);
+    for (std::size_t row = 0; row < 9; ++row) {
+      float* line = weights.values.data() + 20 * row;
+      const float* scores = rectified.values.data() + 20 * row;
+      const float largest = *std::max_element(scores, scores + 20);
+      float sum = 0.0f;
+      for (int j = 0; j < 20; ++j) sum += line[j] = std::exp(scores[j] - largest);
+      for (int j = 0; j < 20; ++j) line[j] /= sum;
+    }
+  }
+
+  RecordingWriter recording() const {
+    RecordingWriter writer;
+    writer.value("x", StoredTensor::from(x));
+    writer.value("w", StoredTensor::from(w));
+    writer.value("b", StoredTensor::from(b));
+    writer.value("p", StoredTensor::from(product_of));
+    writer.value("r", StoredTensor::from(rectified));
+    writer.value("s", StoredTensor::from(weights));
+    writer.record("aten::addmm", {"b", "x", "w"}, {"p"}, {{"alpha", 1}, {"beta", 1}}, "net.fc");
+    writer.record("aten::relu", {"p"}, {"r"}, {}, "net.act");
+    writer.record("aten::_softmax", {"r"}, {"s"}, {{"dim", 1}, {"half_to_float", false}}, "net");
+    return writer;
+  }
+};
+
+Comparison judged(const RecordingWriter& writer, const AuditOptions& audit = {}) {
+  const TemporaryFolder folder;
+  RecordingWriter copy = writer;
+  copy.write(folder.path() / "run.safetensors");
+  const RecordedRun run(folder.path() / "run.safetensors");
+  return judge_records(run, {}, audit).comparison;
+}
+
+Document document(const Comparison& comparison) {
+  Report report;
+  report.context.model_file = "run.safetensors";
+  report.comparison = comparison;
+  return document_of(report);
+}
+
+}  // namespace
+
+TEST_CASE("An honest run holds, record by record, whole and by drawn elements") {
+  for (const std::int64_t draws : {0, 30}) {
+    const Comparison comparison = judged(Network().recording(), {draws, 1});
+    CHECK(comparison.verdict <= Status::approaches);
+    REQUIRE(comparison.layers.size() == 3);
+    CHECK(comparison.layers[0].name == "net.fc/aten::addmm");
+    CHECK(comparison.layers[0].record->module == "net.fc");
+    CHECK(comparison.layers[0].fan_in == 64);
+    CHECK(comparison.layers[2].op == "Softmax");
+    for (const LayerSummary& layer : comparison.layers) {
+      CHECK(layer.checked == layer.compared);
+      CHECK(layer.compared == layer.record->judged);
+      if (draws == 0) CHECK(layer.record->judged == 180);
+    }
+    CHECK(exit_status(comparison, {}) == 0);
+  }
+}
+
+TEST_CASE("The JSON of a recorded run satisfies the schema") {
+  const Document made = document(judged(Network().recording(), {30, 1}));
+  CHECK(schema_errors(schema_file, made.fields) == "");
+  CHECK(made.fields["recording"]["records"] == 3);
+  CHECK(made.fields["layers"][0]["record"]["op"] == "aten::addmm");
+}
+
+TEST_CASE("A wrong element is found where it is, in every kind of record") {
+  const std::vector<std::pair<std::string, std::size_t>> faults = {{"p", 47}, {"r", 133}, {"s", 179}};
+  for (std::size_t record = 0; record < faults.size(); ++record) {
+    Network network;
+    for (float& y : network.rectified.values) y = std::max(y, 0.25f);
+    Network honest;
+    RecordingWriter writer;
+    Tensor<float>* const tensors[] = {&honest.product_of, &honest.rectified, &honest.weights};
+    float& wrong = tensors[record]->values[faults[record].second];
+    wrong += 0.01f;
+    writer = honest.recording();
+    const Comparison comparison = judged(writer);
+    CHECK(comparison.verdict == Status::violated);
+    CHECK(comparison.layers[record].status == Status::violated);
+    const BoundSummary* const bound = find_bound(comparison.layers[record].local, BoundKind::componentwise);
+    REQUIRE(bound != nullptr);
+    CHECK(bound->violations == 1);
+    CHECK(bound->worst->element == static_cast<std::int64_t>(faults[record].second));
+    CHECK(bound->worst->sample == 0);
+    CHECK(exit_status(comparison, {}) == 2);
+  }
+}
+
+TEST_CASE("The worst element of drawn ones is named by its number in the whole result") {
+  Network network;
+  for (float& y : network.product_of.values) y += 0.5f;
+  const Comparison comparison = judged(network.recording(), {10, 4});
+  const BoundSummary* const bound = find_bound(comparison.layers[0].local, BoundKind::componentwise);
+  REQUIRE(bound->worst);
+  const auto element = static_cast<std::size_t>(bound->worst->element);
+  REQUIRE(element < 180);
+  CHECK(bound->worst->computed == static_cast<double>(network.product_of.values[element]));
+}
+
+TEST_CASE("A product in TF32 that is declared float32 is named, in whole records and in drawn elements") {
+  const Tensor<float> a = random_floats({24, 512}, 11), b = random_floats({512, 24}, 12);
+  const Tensor<float> y = product(a, b, Tensor<float>({24}), in_tf32);
+  RecordingWriter writer;
+  writer.value("a", StoredTensor::from(a));
+  writer.value("b", StoredTensor::from(b));
+  writer.value("y", StoredTensor::from(y));
+  writer.record("aten::mm", {"a", "b"}, {"y"});
+  for (const std::int64_t draws : {0, 200}) {
+    const Comparison comparison = judged(writer, {draws, 1});
+    CHECK(comparison.verdict >= Status::improbable);
+    REQUIRE(comparison.layers[0].nearest_reading);
+    CHECK(comparison.layers[0].nearest_reading->is_decisive);
+    CHECK(comparison.layers[0].nearest_reading->nearest.left == OperandReading::tf32_cut);
+    CHECK(comparison.layers[0].nearest_reading->nearest.right == OperandReading::tf32_cut);
+    CHECK(exit_status(comparison, {}) != 0);
+    writer.last_record()["arithmetic"] = "tf32 (cut)";
+    writer.metadata()["arithmetics"] =
+        nlohmann::json{{"tf32 (cut)",
+                        {{"name", "tf32 (cut)"},
+                         {"input", "tf32"},
+                         {"accumulator", "fp32"},
+                         {"output", "fp32"},
+                         {"tensor_core", {{"fraction_bits", 23}, {"block", 4}, {"cuts_operands", true}}}}}}
+            .dump();
+    CHECK(judged(writer, {draws, 1}).verdict <= Status::approaches);
+    writer.last_record().erase("arithmetic");
+  }
+}
+
+TEST_CASE(
+    "Results stored in bfloat16 are judged as stored, and float32 results that were rounded to it are not honest") {
+  const Tensor<float> a = random_floats({6, 40}, 5), b = random_floats({40, 6}, 6);
+  const Tensor<float> y = product(a, b, Tensor<float>({6}), unrounded);
+  std::vector<std::byte> bytes;
+  Tensor<float> widened = y;
+  for (float& one : widened.values) {
+    auto bits = std::bit_cast<std::uint32_t>(one);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    one = std::bit_cast<float>(bits);
+    bytes.push_back(static_cast<std::byte>(bits >> 16 & 0xff));
+    bytes.push_back(static_cast<std::byte>(bits >> 24));
+  }
+  RecordingWriter writer;
+  writer.value("a", StoredTensor::from(a));
+  writer.value("b", StoredTensor::from(b));
+  RecordingWriter in_float32 = writer;
+  writer.value("y", StoredTensor(ElementType::bf16, {6, 6}, bytes));
+  writer.record("aten::mm", {"a", "b"}, {"y"});
+  CHECK(judged(writer).verdict <= Status::approaches);
+  in_float32.value("y", StoredTensor::from(widened));
+  in_float32.record("aten::mm", {"a", "b"}, {"y"});
+  CHECK(judged(in_float32).verdict == Status::violated);
+}
+
+TEST_CASE("What is not judged is counted, named once, and does not stop the rest") {
+  RecordingWriter writer = Network().recording();
+  writer.record("aten::fft", {"x"}, {"x2"});
+  writer.record("aten::fft", {"x"}, {"x3"});
+  writer.record("aten::relu", {"nowhere"}, {"r"});
+  writer.value("x2", StoredTensor::from(random_floats({9, 64}, 4)));
+  writer.value("x3", StoredTensor::from(random_floats({9, 64}, 5)));
+  const Comparison comparison = judged(writer);
+  CHECK(comparison.verdict <= Status::approaches);
+  REQUIRE(comparison.run);
+  CHECK(comparison.run->not_judged == 3);
+  REQUIRE(comparison.run->reasons.size() == 2);
+  CHECK(comparison.run->reasons[0].op == "aten::fft");
+  CHECK(comparison.run->reasons[0].count == 2);
+  CHECK(contains(comparison.run->reasons[1].why, "'nowhere' is not in the recording"));
+}
+
+TEST_CASE("Where nothing can be judged, the reasons are given") {
+  RecordingWriter writer;
+  writer.value("x", StoredTensor::from(random_floats({3}, 1)));
+  writer.value("y", StoredTensor::from(random_floats({3}, 2)));
+  writer.record("aten::fft", {"x"}, {"y"});
+  CHECK_THROWS_WITH_AS(judged(writer), doctest::Contains("does not know the op 'aten::fft'"), Unsupported);
+  CHECK_THROWS_WITH_AS(judged(RecordingWriter()), doctest::Contains("it has no records"), Unsupported);
+}
+
+TEST_CASE("A value that is no number where the op has one is void") {
+  Network network;
+  network.rectified.values[7] = std::numeric_limits<float>::quiet_NaN();
+  RecordingWriter writer;
+  writer.value("p", StoredTensor::from(network.product_of));
+  writer.value("r", StoredTensor::from(network.rectified));
+  writer.record("aten::relu", {"p"}, {"r"});
+  const Comparison comparison = judged(writer);
+  CHECK(comparison.verdict == Status::invalid);
+  CHECK(comparison.layers[0].first_void->element == 7);
+}
+
+TEST_CASE("Elements drawn at random miss a share of violations with the stated probability") {
+  CHECK(share_missed_with(1e-9, 2000) == doctest::Approx(0.0103082).epsilon(1e-5));
+  CHECK(std::pow(1.0 - share_missed_with(1e-9, 57), 57) == doctest::Approx(1e-9));
+  CHECK(share_missed_with(1e-9, 0) == 1.0);
+}
+
+TEST_CASE("The order in which records are judged side by side changes nothing") {
+  const TemporaryFolder folder;
+  RecordingWriter writer = Network().recording();
+  writer.write(folder.path() / "run.safetensors");
+  const RecordedRun run(folder.path() / "run.safetensors");
+  JudgeOptions one, two;
+  two.precision.threads = 2;
+  const auto of = [&](const JudgeOptions& options) {
+    nlohmann::json fields = document(judge_records(run, options).comparison).fields;
+    for (auto& layer : fields["layers"])
+      for (auto& bound : layer["local"]["bounds"]) bound.erase("seconds");
+    return fields["layers"];
+  };
+  CHECK(of(one) == of(two));
+}
