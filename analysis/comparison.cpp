@@ -84,8 +84,11 @@ Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open =
 }
 
 /// The verdict on a layer stands on its own op where bounds on that are there; errors from the input on can violate it.
+/// Where the layer starts at the inputs both are the same error, and it stands on the bounds that decide more of it.
 Status status_of(const LayerSummary& layer, double threshold) {
-  const bool is_local = has_deciding_bounds(layer.local);
+  const bool is_decided_from_input =
+      layer.starts_at_inputs && decided_values(layer.accumulated) > decided_values(layer.local);
+  const bool is_local = has_deciding_bounds(layer.local) && !is_decided_from_input;
   const bool is_read_otherwise = layer.nearest_reading && layer.nearest_reading->is_decisive;
   const Status status =
       worse(status_of(layer.local, threshold, is_local), status_of(layer.accumulated, threshold, !is_local));
@@ -366,6 +369,7 @@ struct Comparer::State {
       layer.summary.name = graph.nodes[i].name;
       layer.summary.op = driftbound::name_of(graph.nodes[i].op);
       layer.summary.copies = copies_operands(graph.nodes[i].op);
+      layer.summary.starts_at_inputs = starts_at_inputs(graph.nodes[i]);
       layer.local = ScopeAccumulator(stored);
       layer.accumulated = ScopeAccumulator(stored);
       layers.push_back(std::move(layer));
@@ -384,6 +388,12 @@ struct Comparer::State {
       state.scope = ScopeAccumulator(format_of(scalar, trace));
       scalar_states.push_back(std::move(state));
     }
+  }
+
+  /// Whether a node's operands are given, so that its own error is that from the input on.
+  bool starts_at_inputs(const Node& node) const {
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId id) { return graph.value(id).kind != ValueKind::computed; });
   }
 
   /// The format in which the outputs are stored, the coarser one of two.

@@ -172,10 +172,11 @@ struct LayerSummary {
   std::string name;
   std::string op;
   std::int64_t fan_in = 0;
-  bool copies = false;        ///< every output is an operand up to its sign, or 0
-  std::int64_t outputs = 0;   ///< elements per sample
-  std::int64_t compared = 0;  ///< finite values, in all samples
-  std::int64_t checked = 0;   ///< of these, by the bound that decides most
+  bool starts_at_inputs = false;  ///< every operand is an input or a constant of the model
+  bool copies = false;            ///< every output is an operand up to its sign, or 0
+  std::int64_t outputs = 0;       ///< elements per sample
+  std::int64_t compared = 0;      ///< finite values, in all samples
+  std::int64_t checked = 0;       ///< of these, by the bound that decides most
   double gamma_n = 0.0;
   std::optional<KappaSummary> kappa;
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples

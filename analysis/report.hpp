@@ -1,13 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/comparison.hpp"
 #include "analysis/document.hpp"
+#include "driftbound/trace/recorded_graph.hpp"
 
 namespace driftbound::analysis {
+
+/// What of a model a trace records, where that is not all of it under the model's own names.
+struct RecordedLayers {
+  std::size_t recorded = 0, nodes = 0;        ///< layers, and nodes of the model
+  std::size_t inside = 0;                     ///< nodes inside segments
+  std::vector<SegmentParts> segments;         ///< by layer; may be empty
+  std::vector<std::string> outputs_left_out;  ///< of the model
+  std::vector<MatchedName> matched;
+  std::vector<std::string> copies;
+};
 
 /// Everything a report says beside the comparison.
 struct ReportContext {
@@ -26,6 +38,8 @@ struct ReportContext {
 
   Provenance provenance = {};  ///< of the run
   ArithmeticModel arithmetic = {};
+  /// Of a trace that lacks layers, or names them otherwise; empty in runs of our own.
+  std::optional<RecordedLayers> recorded = {};
   std::vector<std::string> left_out = {};  ///< nodes that are not supported; the outputs behind them are not judged
   std::string results = {};   ///< formats of the results: "fp16 and fp32, as the model declares them"; empty: `output`
   std::string declared = {};  ///< type of a result as the model declares it, where the run stores another; else empty

@@ -203,6 +203,67 @@ Section about_recording(const Comparison& comparison) {
   return section;
 }
 
+/// "'fc2' is a segment of 5 nodes from 'x' on" and, where these are few, which.
+std::string segment_text(const std::string& layer, const SegmentParts& parts) {
+  constexpr std::size_t few = 4;
+  std::vector<std::string> from;
+  for (std::size_t i = 0; i < std::min(parts.from.size(), few); ++i)
+    from.push_back("'" + shorten(parts.from[i], 40) + "'");
+  if (parts.from.size() > few) from.push_back(fmt::format("{} more", parts.from.size() - few));
+  std::string text = fmt::format("'{}' is a segment of {} nodes", shorten(layer, 40), parts.nodes.size());
+  if (!from.empty()) text += fmt::format(" from {} on", fmt::join(from, ", "));
+  if (parts.nodes.size() > few) return text;
+  std::vector<std::string> names;
+  for (const std::string& name : parts.nodes) names.push_back("'" + shorten(name, 40) + "'");
+  return text + fmt::format(": {}", fmt::join(names, ", "));
+}
+
+/// Which of the model's layers a trace records, and as what.
+void add_recorded(const RecordedLayers& recorded, const Comparison& comparison, Section& section) {
+  constexpr std::size_t most_segments = 8, most_names = 12;
+  const auto add = [&](std::string text, Style style = Style::plain) {
+    section.push_back(Paragraph{std::move(text), style});
+  };
+  if (recorded.recorded < recorded.nodes) {
+    const std::size_t judged = recorded.recorded + recorded.inside;
+    const std::size_t others = recorded.nodes - std::min(judged, recorded.nodes);
+    std::string text = fmt::format("Recorded: {} of {} layers", recorded.recorded, recorded.nodes);
+    if (recorded.inside > 0)
+      text += others == 0 ? std::string("; the others lie inside segments")
+                          : fmt::format("; {} others lie inside segments", recorded.inside);
+    if (others > 0) text += fmt::format("; no recorded layer depends on {}, not judged", others);
+    add(text + ".");
+  }
+  std::size_t said = 0, segments = 0;
+  for (std::size_t i = 0; i < recorded.segments.size() && i < comparison.layers.size(); ++i) {
+    if (recorded.segments[i].nodes.empty() || ++segments > most_segments) continue;
+    ++said;
+    add(segment_text(comparison.layers[i].name, recorded.segments[i]) + ".");
+  }
+  if (segments > said) add(fmt::format("{} more segments; JSON and the page list all layers.", segments - said));
+  for (const std::string by : {"module path", "order and shape"}) {
+    std::vector<std::string> names;
+    std::size_t count = 0;
+    for (const MatchedName& one : recorded.matched)
+      if (one.by == by && ++count <= most_names)
+        names.push_back(fmt::format("'{}' = '{}'", shorten(one.layer, 40), shorten(one.record, 40)));
+    if (names.empty()) continue;
+    if (count > names.size()) names.push_back(fmt::format("{} more", count - names.size()));
+    add(fmt::format("Found by {} (layer = record): {}.", by, fmt::join(names, ", ")));
+  }
+  if (!recorded.copies.empty()) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < std::min(recorded.copies.size(), most_names); ++i)
+      names.push_back("'" + shorten(recorded.copies[i], 40) + "'");
+    if (recorded.copies.size() > most_names)
+      names.push_back(fmt::format("{} more", recorded.copies.size() - most_names));
+    add(fmt::format("Left aside, as they hold the numbers of other records: {}.", fmt::join(names, ", ")));
+  }
+  if (!recorded.outputs_left_out.empty())
+    add(fmt::format("Outputs that are not recorded, and not judged: {}.", fmt::join(recorded.outputs_left_out, ", ")),
+        Style::warning);
+}
+
 /// What stands beside the verdict.
 Section remarks(const Report& report, const ExitRules& rules) {
   Section section;
@@ -211,6 +272,7 @@ Section remarks(const Report& report, const ExitRules& rules) {
   };
   const Comparison& comparison = report.comparison;
   section = about_recording(comparison);
+  if (report.context.recorded) add_recorded(*report.context.recorded, comparison, section);
   for (const std::string& node : report.context.left_out)
     add("Outputs behind this node are left out, as this version does not support it: " + node, Style::warning);
   if (!report.context.bounds_left_out.empty())

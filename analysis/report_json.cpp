@@ -123,7 +123,25 @@ Json to_json(const std::optional<NearestReading>& reading) {
                 "false_alarm"_key = reading->false_alarm, "decisive"_key = reading->is_decisive);
 }
 
-Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
+/// The nodes of the model that a layer stands for, where these are several.
+Json segment_json(const ReportContext& context, std::size_t layer) {
+  if (!context.recorded || layer >= context.recorded->segments.size()) return nullptr;
+  const SegmentParts& parts = context.recorded->segments[layer];
+  if (parts.nodes.empty()) return nullptr;
+  return object("nodes"_key = parts.nodes, "from"_key = parts.from);
+}
+
+Json recorded_json(const std::optional<RecordedLayers>& recorded) {
+  if (!recorded) return nullptr;
+  Json matched = Json::array();
+  for (const MatchedName& one : recorded->matched)
+    matched.push_back(object("layer"_key = one.layer, "record"_key = one.record, "by"_key = one.by));
+  return object("layers"_key = recorded->recorded, "nodes"_key = recorded->nodes, "inside"_key = recorded->inside,
+                "matched"_key = std::move(matched), "copies"_key = recorded->copies,
+                "outputs_left_out"_key = recorded->outputs_left_out);
+}
+
+Json to_json(const LayerSummary& layer, const ReportContext& context, const Breakdown* breakdown) {
   return object("index"_key = layer.index, "name"_key = layer.name, "op"_key = layer.op, "fan_in"_key = layer.fan_in,
                 "outputs"_key = layer.outputs, "compared"_key = layer.compared, "checked"_key = layer.checked,
                 "gamma_n"_key = layer.gamma_n, "kappa"_key = to_json(layer.kappa), "ambiguous"_key = layer.ambiguous,
@@ -133,7 +151,7 @@ Json to_json(const LayerSummary& layer, const Breakdown* breakdown) {
                 "void"_key = to_json(layer.first_void), "explained_by"_key = text_or_null(layer.explained_by),
                 "local"_key = to_json(layer.local), "accumulated"_key = to_json(layer.accumulated),
                 "attribution"_key = attribution_json(layer.index, breakdown), "record"_key = to_json(layer.record),
-                "status"_key = name_of(layer.status));
+                "segment"_key = segment_json(context, layer.index), "status"_key = name_of(layer.status));
 }
 
 Json to_json(const std::vector<NotByRows>& all) {
@@ -210,7 +228,7 @@ Json run_json(const Report& report) {
                                          "undecided"_key = report.comparison.reference_undecided),
                 "replay"_key = replay_json(report.comparison),
                 "observer_effect"_key = name_of(c.provenance.observer_effect), "interrupted"_key = c.interrupted,
-                "bounds_left_out"_key = c.bounds_left_out);
+                "bounds_left_out"_key = c.bounds_left_out, "recorded"_key = recorded_json(c.recorded));
 }
 
 Json to_json(const std::vector<OpenQuestion>& questions) {
@@ -233,7 +251,7 @@ Json fields_of(const Report& report) {
   const ReportContext& c = report.context;
   Json layers = Json::array();
   const Breakdown* breakdown = first_breakdown(report.comparison);
-  for (const LayerSummary& layer : report.comparison.layers) layers.push_back(to_json(layer, breakdown));
+  for (const LayerSummary& layer : report.comparison.layers) layers.push_back(to_json(layer, c, breakdown));
   Json outputs = Json::array();
   for (const OutputSummary& output : report.comparison.outputs) outputs.push_back(to_json(output));
   return object("schema"_key = "driftbound/report/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = c.date,

@@ -22,6 +22,7 @@
 #include "driftbound/num/errors.hpp"
 #include "driftbound/reference/reference_file.hpp"
 #include "driftbound/trace/function_libraries.hpp"
+#include "driftbound/trace/recorded_graph.hpp"
 
 namespace driftbound::cli {
 namespace {
@@ -75,14 +76,19 @@ analysis::ExitRules exit_rules(const ReportSettings& settings) {
   return rules;
 }
 
-Trace obtain_trace(const ReportSettings& settings, const LoadedModel& model) {
+/// What of the model is recorded: all of it in runs of our own.
+RecordedRunOfModel obtain_run(const ReportSettings& settings, const LoadedModel& model) {
   if (!settings.trace.empty()) {
-    Trace trace = read_trace(model.graph, model.sha256, settings.trace, model.inputs.value_or(Inputs()));
-    require_finite_inputs(model.graph, trace.inputs, settings.trace);
-    if (!settings.functions.empty()) trace.arithmetic.functions = function_library(settings.functions).functions;
-    return trace;
+    RecordedRunOfModel run = read_recorded(model.graph, model.sha256, settings.trace, model.inputs.value_or(Inputs()));
+    require_finite_inputs(model.graph, run.trace.inputs, settings.trace);
+    if (!settings.functions.empty()) run.trace.arithmetic.functions = function_library(settings.functions).functions;
+    return run;
   }
-  return run_model(model, settings.inputs, settings.run, settings.outputs.quiet);
+  RecordedRunOfModel run;
+  run.trace = run_model(model, settings.inputs, settings.run, settings.outputs.quiet);
+  run.graph = model.graph;
+  run.nodes = model.graph.nodes.size();
+  return run;
 }
 
 analysis::JudgeOptions judge_options(const ReportSettings& settings, analysis::Progress& progress) {
@@ -160,7 +166,18 @@ void describe_inputs(analysis::ReportContext& context, const ReportSettings& set
   }
 }
 
-analysis::ReportContext describe_run(const ReportSettings& settings, const Graph& graph, const Trace& trace) {
+/// What a trace records, where the model's own names and number of layers do not say it.
+std::optional<analysis::RecordedLayers> describe_layers(const RecordedRunOfModel& run) {
+  const std::size_t recorded = run.graph.nodes.size();
+  if (recorded == run.nodes && run.matched.empty() && run.copies.empty()) return std::nullopt;
+  return analysis::RecordedLayers{recorded,    run.nodes, run.inside, run.segments, run.outputs_left_out,
+                                  run.matched, run.copies};
+}
+
+analysis::ReportContext describe_run(const ReportSettings& settings, const LoadedModel& model,
+                                     const RecordedRunOfModel& run) {
+  const Graph& graph = model.graph;
+  const Trace& trace = run.trace;
   analysis::ReportContext context = {.command = settings.command,
                                      .date = now_utc(),
                                      .model_file = settings.model,
@@ -174,6 +191,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Graph
                                      .rounded_inputs = rounded_inputs(graph, trace),
                                      .requested_samples = trace.samples};
   note_other_storage(graph, trace.arithmetic, context);
+  context.recorded = describe_layers(run);
   describe_inputs(context, settings, trace);
   return context;
 }
@@ -258,18 +276,20 @@ int run_report(const ReportSettings& settings) {
   bounds_to_compute(settings.bounds);
   if (!settings.memory.empty()) parse_bytes(settings.memory, "--memory");
   const LoadedModel model = load_for_run(settings.model, &settings.inputs, settings.trace);
-  const Graph& graph = model.graph;
   require_distinct(model.data_files, settings.files());
+  for (const std::string& text : settings.scalars) analysis::parse_scalar(model.graph, text);
+
+  const RecordedRunOfModel run = obtain_run(settings, model);
+  const Graph& graph = run.graph;
+  const Trace& trace = run.trace;
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
-
-  const Trace trace = obtain_trace(settings, model);
   if (!settings.save_trace.empty()) write_trace(trace, target_of(settings.save_trace));
   ReferenceRecorder recorder(graph, batch_layout(graph));
   analysis::Judgement judgement =
       judge_trace(settings, graph, trace, scalars, settings.save_reference.empty() ? nullptr : &recorder);
 
-  analysis::Report result{describe_run(settings, graph, trace), std::move(judgement.comparison)};
+  analysis::Report result{describe_run(settings, model, run), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
   result.context.left_out = model.left_out;
   for (const BoundRequest& request : judgement.left_out) result.context.bounds_left_out.emplace_back(name_of(request));

@@ -11,26 +11,44 @@ namespace driftbound {
 namespace {
 
 constexpr std::size_t most_listed = 50;
+constexpr std::size_t most_candidates = 6;
+
+std::string missing_text(const Graph& graph, const std::vector<ExpectedLayer>& expected,
+                         const std::vector<std::size_t>& nodes, const std::string& where) {
+  std::string text = where + ": the trace lacks layers of the model:";
+  for (std::size_t k = 0; k < std::min(nodes.size(), most_listed); ++k) {
+    const std::size_t node = nodes[k];
+    text += "\n  layer/" + std::to_string(node) + "/" + key_name(graph.nodes[node].name) + "/output " +
+            to_string(expected[node].shape);
+  }
+  if (nodes.size() > most_listed) text += "\n  and " + std::to_string(nodes.size() - most_listed) + " more";
+  return text;
+}
 
 class Matcher {
 public:
   Matcher(const Graph& graph, const std::vector<ExpectedLayer>& expected, const std::vector<RecordedLayer>& recorded,
-          const std::string& where)
+          const std::function<bool(std::size_t, std::size_t)>& are_same, const std::string& where)
       : graph_(graph),
         expected_(expected),
         recorded_(recorded),
+        are_same_(are_same),
         where_(where),
         matches_(graph.nodes.size()),
         taken_(recorded.size(), false),
         contested_(recorded.size(), false) {}
 
-  std::vector<LayerMatch> match() {
+  LayerMatches match() {
     settle_contested();
     match_names([](const Graph&, const Node& node) { return node.name; });
     match_names([](const Graph& graph, const Node& node) { return graph.value(node.output).name; });
+    match_without_root();
+    match_outputs();
+    match_modules();
     match_order();
-    std::vector<LayerMatch> result;
-    for (const std::optional<LayerMatch>& found : matches_) result.push_back(*found);
+    LayerMatches result;
+    result.of_node = matches_;
+    result.copies = copies_;
     return result;
   }
 
@@ -47,6 +65,7 @@ private:
     }
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
       const auto by_layer = layers.find(recorded_[r].name), by_output = producers.find(recorded_[r].name);
+      if (recorded_[r].is_output) continue;
       if (by_layer == layers.end() || by_output == producers.end()) continue;
       contested_[r] = by_layer->second.size() != 1 || by_layer->second != by_output->second;
     }
@@ -56,7 +75,7 @@ private:
       if (!contested_[r] || taken_[r]) continue;
       const std::vector<std::size_t> nodes = claimants(r);
       const auto at = static_cast<std::size_t>(recorded_[r].index);
-      if (std::find(nodes.begin(), nodes.end(), at) != nodes.end()) assign(at, r, false);
+      if (std::find(nodes.begin(), nodes.end(), at) != nodes.end()) assign(at, r);
     }
   }
 
@@ -67,7 +86,7 @@ private:
       const auto has_name = [&](const RecordedLayer& record) { return record.name == recorded_[r].name; };
       const std::vector<std::size_t> nodes = claimants(r);
       if (nodes.size() != 1 || std::count_if(recorded_.begin(), recorded_.end(), has_name) != 1) continue;
-      assign(nodes.front(), r, false);
+      assign(nodes.front(), r);
       return true;
     }
     return false;
@@ -94,7 +113,7 @@ private:
   void match_names(NameOf name_of_node) {
     std::multimap<std::string, std::size_t> by_name;
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
-      if (!taken_[r]) by_name.emplace(recorded_[r].name, r);
+      if (!taken_[r] && !recorded_[r].is_output) by_name.emplace(recorded_[r].name, r);
     }
     std::map<std::string, std::size_t> nodes_of_name;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -106,7 +125,7 @@ private:
       std::vector<std::size_t> candidates;
       const auto [begin, end] = by_name.equal_range(name);
       for (auto it = begin; it != end; ++it) candidates.push_back(it->second);
-      if (const auto chosen = choose(i, candidates, nodes_of_name[name] > 1)) assign(i, *chosen, false);
+      if (const auto chosen = choose(i, candidates, nodes_of_name[name] > 1)) assign(i, *chosen);
     }
   }
 
@@ -125,6 +144,97 @@ private:
                           "; give each its position in the network as index");
   }
 
+  /// Records called as a layer, or as its output, but for the '/' in front that exporters write.
+  void match_without_root() {
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (taken_[r] || recorded_[r].is_output) continue;
+      const std::string path = path_of(recorded_[r].name);
+      std::vector<std::size_t> nodes;
+      for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+        if (!matches_[i] && (path_of(key_name(graph_.nodes[i].name)) == path || path_of(output_name(i)) == path))
+          nodes.push_back(i);
+      if (nodes.size() == 1) assign(nodes.front(), r);
+    }
+  }
+
+  /// Records of the model's outputs, which have no index.
+  void match_outputs() {
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (!recorded_[r].is_output) continue;
+      std::optional<std::size_t> found;
+      std::string names;
+      for (const ValueId id : graph_.outputs) {
+        const std::optional<std::size_t> node = graph_.producer(id);
+        names += (names.empty() ? "" : ", ") + in_quotes(graph_.value(id).name);
+        if (key_name(graph_.value(id).name) == recorded_[r].name) found = node;
+        if (key_name(graph_.value(id).name) == recorded_[r].name && !node) taken_[r] = true;  // nothing computes it
+      }
+      if (taken_[r]) continue;
+      if (!found)
+        throw InvalidArgument(where_ + ": " + in_quotes(recorded_[r].key) + " is no output of the model, which has " +
+                              names);
+      assign_or_copy(*found, r, MatchedBy::name);
+    }
+  }
+
+  /// Records called as a module: the results of the last of its nodes that others read, or that is an output.
+  void match_modules() {
+    const std::vector<bool> depends = depends_on_input(graph_);
+    for (std::size_t r = 0; r < recorded_.size(); ++r) {
+      if (taken_[r] || recorded_[r].is_output) continue;
+      const std::string path = path_of(recorded_[r].name);
+      std::vector<bool> is_inside;
+      for (const Node& node : graph_.nodes)
+        is_inside.push_back(is_below(path_of(key_name(node.name)), path) || is_below(module_path(node.name), path));
+      std::vector<bool> leaves(graph_.values.size(), false);
+      for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
+        for (const ValueId id : graph_.nodes[i].inputs) leaves[id] = leaves[id] || !is_inside[i];
+      for (const ValueId id : graph_.outputs) leaves[id] = true;
+      for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+        const ValueId output = graph_.nodes[i].output;
+        if (!is_inside[i] || !leaves[output] || !depends[output] || !expected_[i].fits(recorded_[r].shape)) continue;
+        assign_or_copy(i, r, MatchedBy::module_path);
+        break;
+      }
+    }
+  }
+
+  static std::string path_of(const std::string& name) { return name.starts_with('.') ? name.substr(1) : name; }
+
+  static bool is_below(const std::string& name, const std::string& path) {
+    return path.empty() || name.starts_with(path + ".");
+  }
+
+  /// "b.0.attn.MatMul" for the name "/b/b.0/attn/MatMul": children of a sequence bear its name as well.
+  static std::string module_path(const std::string& name) {
+    std::vector<std::string> parts = {""};
+    for (const char c : name) {
+      if (c == '/') {
+        parts.emplace_back();
+      } else {
+        parts.back() += c;
+      }
+    }
+    std::string path;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool is_repeated = i + 1 < parts.size() && is_below(parts[i + 1], parts[i]);
+      if (!is_repeated && !parts[i].empty()) path += (path.empty() ? "" : ".") + parts[i];
+    }
+    return path;
+  }
+
+  /// Modules within each other have one result.
+  void assign_or_copy(std::size_t node, std::size_t record, MatchedBy by) {
+    if (!matches_[node]) return assign(node, record, by);
+    const std::size_t other = matches_[node]->recorded;
+    if (!are_same_(other, record))
+      throw InvalidArgument(where_ + ": " + in_quotes(recorded_[other].key) + " and " +
+                            in_quotes(recorded_[record].key) + " are both of layer " +
+                            in_quotes(graph_.nodes[node].name) + " and hold other numbers; leave one out");
+    taken_[record] = true;
+    copies_.push_back(record);
+  }
+
   void match_order() {
     std::vector<std::size_t> nodes, rest;
     for (std::size_t i = 0; i < matches_.size(); ++i) {
@@ -133,13 +243,29 @@ private:
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
       if (!taken_[r]) rest.push_back(r);
     }
+    if (nodes.empty()) return;
+    if (rest.empty() && nodes.size() == matches_.size()) fail_missing(nodes);
     std::stable_sort(rest.begin(), rest.end(),
                      [&](std::size_t a, std::size_t b) { return recorded_[a].index < recorded_[b].index; });
+    if (match_every_node(nodes, rest) || match_every_record(nodes, rest)) return;
+    std::vector<std::size_t> others;
+    for (const std::size_t r : rest) (is_copy(r) ? copies_ : others).push_back(r);
+    if (others.size() == rest.size() || !match_every_record(nodes, others)) fail_unplaced(nodes, others);
+  }
 
+  bool is_copy(std::size_t record) const {
+    return std::any_of(matches_.begin(), matches_.end(), [&](const std::optional<LayerMatch>& match) {
+      return match && are_same_(match->recorded, record);
+    });
+  }
+
+  /// Gives every node a record, where there are as many; records may be left over. Returns false where some node would
+  /// have none.
+  bool match_every_node(const std::vector<std::size_t>& nodes, const std::vector<std::size_t>& rest) {
     // The assignment that takes every record as early as possible and the one that takes it as late as possible
     // agree if and only if there is just one.
     const auto earliest = assignment(nodes, rest);
-    if (!earliest) fail_missing(nodes);
+    if (!earliest) return false;
     auto latest = assignment({nodes.rbegin(), nodes.rend()}, {rest.rbegin(), rest.rend()});
     std::reverse(latest->begin(), latest->end());
     for (std::size_t k = 0; k < nodes.size(); ++k) {
@@ -149,7 +275,27 @@ private:
                               " or " + in_quotes(recorded_[(*latest)[k]].key) + "; use the model's layer names");
       }
     }
-    for (std::size_t k = 0; k < nodes.size(); ++k) assign(nodes[k], (*earliest)[k], true);
+    for (std::size_t k = 0; k < nodes.size(); ++k) assign(nodes[k], (*earliest)[k], MatchedBy::order);
+    return true;
+  }
+
+  /// Gives every record a node, where only one way keeps order and shape.
+  bool match_every_record(const std::vector<std::size_t>& nodes, const std::vector<std::size_t>& rest) {
+    const auto place_all = [&](auto node, auto last, const std::vector<std::size_t>& records) {
+      std::vector<std::size_t> chosen;
+      for (const std::size_t r : records) {
+        node = std::find_if(node, last, [&](std::size_t i) { return expected_[i].fits(recorded_[r].shape); });
+        if (node == last) break;
+        chosen.push_back(*node++);
+      }
+      return chosen;
+    };
+    const std::vector<std::size_t> earliest = place_all(nodes.begin(), nodes.end(), rest);
+    std::vector<std::size_t> latest = place_all(nodes.rbegin(), nodes.rend(), {rest.rbegin(), rest.rend()});
+    std::reverse(latest.begin(), latest.end());
+    if (earliest.size() != rest.size() || earliest != latest) return false;
+    for (std::size_t k = 0; k < rest.size(); ++k) assign(earliest[k], rest[k], MatchedBy::order);
+    return true;
   }
 
   /// For every node, in turn, the first record not yet passed that fits; empty where one is left without.
@@ -165,8 +311,8 @@ private:
     return chosen;
   }
 
-  void assign(std::size_t node, std::size_t record, bool by_order) {
-    matches_[node] = LayerMatch{record, by_order};
+  void assign(std::size_t node, std::size_t record, MatchedBy by = MatchedBy::name) {
+    matches_[node] = LayerMatch{record, by};
     taken_[record] = true;
   }
 
@@ -182,22 +328,38 @@ private:
   }
 
   [[noreturn]] void fail_missing(const std::vector<std::size_t>& nodes) const {
-    std::string text = where_ + ": the trace lacks layers of the model:";
-    for (std::size_t k = 0; k < std::min(nodes.size(), most_listed); ++k) {
-      const std::size_t node = nodes[k];
-      text += "\n  layer/" + std::to_string(node) + "/" + key_name(graph_.nodes[node].name) + "/output " +
-              to_string(expected_[node].shape);
+    throw InvalidArgument(missing_text(graph_, expected_, nodes, where_));
+  }
+
+  /// Lists records of no layer, or of more than one, with the layers that they may be of.
+  [[noreturn]] void fail_unplaced(const std::vector<std::size_t>& nodes,
+                                  const std::vector<std::size_t>& records) const {
+    std::string text =
+        where_ + ": no layer is named as these records, and by order and shape they may be of several or of none:";
+    for (std::size_t k = 0; k < std::min(records.size(), most_listed); ++k) {
+      const RecordedLayer& record = recorded_[records[k]];
+      std::vector<std::string> candidates;
+      for (const std::size_t i : nodes)
+        if (expected_[i].fits(record.shape)) candidates.push_back(in_quotes(graph_.nodes[i].name));
+      text += "\n  " + in_quotes(record.key) + " " + to_string(record.shape) + ": ";
+      if (candidates.empty()) text += "no other layer has this shape";
+      for (std::size_t c = 0; c < std::min(candidates.size(), most_candidates); ++c)
+        text += (c == 0 ? "" : ", ") + candidates[c];
+      if (candidates.size() > most_candidates)
+        text += " and " + std::to_string(candidates.size() - most_candidates) + " more";
     }
-    if (nodes.size() > most_listed) text += "\n  and " + std::to_string(nodes.size() - most_listed) + " more";
-    throw InvalidArgument(text);
+    if (records.size() > most_listed) text += "\n  and " + std::to_string(records.size() - most_listed) + " more";
+    throw InvalidArgument(text + "\nuse the model's layer names, or leave these records out");
   }
 
   const Graph& graph_;
   const std::vector<ExpectedLayer>& expected_;
   const std::vector<RecordedLayer>& recorded_;
+  const std::function<bool(std::size_t, std::size_t)>& are_same_;
   const std::string& where_;
   std::vector<std::optional<LayerMatch>> matches_;
   std::vector<bool> taken_;
+  std::vector<std::size_t> copies_;
   std::vector<bool> contested_;  ///< records whose name is a layer's and that of another one's output
 };
 
@@ -208,9 +370,18 @@ std::string key_name(std::string name) {
   return name;
 }
 
-std::vector<LayerMatch> match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
-                                     const std::vector<RecordedLayer>& recorded, const std::string& where) {
-  return Matcher(graph, expected, recorded, where).match();
+LayerMatches match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
+                          const std::vector<RecordedLayer>& recorded,
+                          const std::function<bool(std::size_t, std::size_t)>& are_same, const std::string& where) {
+  return Matcher(graph, expected, recorded, are_same, where).match();
+}
+
+void require_all(const Graph& graph, const std::vector<ExpectedLayer>& expected, const LayerMatches& matches,
+                 const std::string& where) {
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < matches.of_node.size(); ++i)
+    if (!matches.of_node[i]) missing.push_back(i);
+  if (!missing.empty()) throw InvalidArgument(missing_text(graph, expected, missing, where));
 }
 
 }  // namespace driftbound

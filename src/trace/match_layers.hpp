@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,7 @@ struct RecordedLayer {
   std::int64_t index = 0;
   std::string name;  ///< as in the key
   Shape shape;
+  bool is_output = false;  ///< its name is that of an output of the model, and has no index
 };
 
 /// What one node's output looks like in a trace. Other programs may run a model sample by sample: a single sample
@@ -28,15 +32,29 @@ struct ExpectedLayer {
   bool fits(const Shape& found) const { return found == shape || found == alternative; }
 };
 
+enum class MatchedBy { name, module_path, order };
+
 struct LayerMatch {
   std::size_t recorded = 0;  ///< position in the list of recorded layers
-  bool by_order = false;     ///< neither the layer's nor the value's name is in the trace
+  MatchedBy by = MatchedBy::name;
 };
 
-/// Finds every node's record: by layer name, else by the name of its output, else, for all that are left, by order
-/// and shape where only one assignment keeps both. Where a record's name fits several nodes its index decides.
-/// Throws:    InvalidArgument (missing layers, ambiguous names or order), starting with `where`
-std::vector<LayerMatch> match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
-                                     const std::vector<RecordedLayer>& recorded, const std::string& where);
+struct LayerMatches {
+  std::vector<std::optional<LayerMatch>> of_node;  ///< empty: not recorded
+  std::vector<std::size_t> copies;                 ///< records that hold what that of another name does
+};
+
+/// Finds nodes' records: by layer name, else by the name of its output, else by the path of a module whose result it is,
+/// else, for all that are left, by order and shape where only one assignment keeps both. Where a record's name fits
+/// several nodes its index decides. `are_same`: whether two records hold the same numbers.
+/// Throws:    InvalidArgument (nothing recorded, ambiguous names or order, records of no layer), starting with `where`
+LayerMatches match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
+                          const std::vector<RecordedLayer>& recorded,
+                          const std::function<bool(std::size_t, std::size_t)>& are_same, const std::string& where);
+
+/// Refuses a trace in which some node has no record.
+/// Throws:    InvalidArgument that lists the layers
+void require_all(const Graph& graph, const std::vector<ExpectedLayer>& expected, const LayerMatches& matches,
+                 const std::string& where);
 
 }  // namespace driftbound

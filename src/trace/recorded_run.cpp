@@ -215,8 +215,7 @@ struct RecordedRun::State {
   void read_first(const SafetensorsFile& file) {
     if (const std::string text = metadata_or(file, "provenance", ""); !text.empty())
       provenance = provenance_from_json(text, where);
-    if (provenance.program.starts_with("torch"))
-      functions = provenance.device.starts_with("cpu") || provenance.backend == "cpu" ? "pytorch-cpu" : "pytorch-cuda";
+    functions = assumed_functions(provenance);
     const json declared = parse_json(metadata_or(file, "arithmetics", "{}"), where + ": arithmetics");
     for (const auto& item : declared.items())
       arithmetics.emplace(item.key(), arithmetic_from_json(dump_json(item.value())));

@@ -13,6 +13,7 @@
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/function_libraries.hpp"
+#include "driftbound/trace/recorded_graph.hpp"
 #include "driftbound/trace/trace.hpp"
 #include "model/convert.hpp"
 #include "model/json_text.hpp"
@@ -54,6 +55,17 @@ std::optional<RecordedLayer> parse_layer_key(const std::string& key) {
   if (error != std::errc{} || end == rest.data() + rest.size() || *end != '/' || layer.index < 0) return std::nullopt;
   layer.key = key;
   layer.name = key_name(std::string(end + 1, rest.data() + rest.size()));
+  return layer;
+}
+
+/// output/<name>; empty for every other key.
+std::optional<RecordedLayer> parse_output_key(const std::string& key) {
+  constexpr std::string_view prefix = "output/";
+  if (!key.starts_with(prefix)) return std::nullopt;
+  RecordedLayer layer;
+  layer.key = key;
+  layer.name = key_name(key.substr(prefix.size()));
+  layer.is_output = true;
   return layer;
 }
 
@@ -112,16 +124,28 @@ public:
         computed_(computed) {}
 
   Trace read(const std::string& model_sha256) {
-    check_version();
-    Trace trace;
-    trace.model_sha256 = checked_hash(model_sha256);
-    trace.inputs = inputs();
-    trace.samples = samples(trace.inputs);
-    if (const std::string* text = metadata(provenance_key)) trace.provenance = provenance_from_json(*text, where_);
-    trace.layers = layers(trace);
-    trace.arithmetic = arithmetic(trace);
-    check_storage(trace);
+    Trace trace = head(model_sha256);
+    const LayerMatches matches = match(trace);
+    require_all(graph_, expected_, matches, where_);
+    fill(trace, matches);
     return trace;
+  }
+
+  RecordedRunOfModel read_recorded(const std::string& model_sha256) {
+    RecordedRunOfModel run;
+    run.trace = head(model_sha256);
+    const LayerMatches matches = match(run.trace);
+    fill(run.trace, matches);
+    run.nodes = graph_.nodes.size();
+    for (const std::size_t record : matches.copies) run.copies.push_back(recorded_[record].name);
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!matches.of_node[i] || matches.of_node[i]->by == MatchedBy::name) continue;
+      const bool is_by_path = matches.of_node[i]->by == MatchedBy::module_path;
+      run.matched.push_back({graph_.nodes[i].name, recorded_[matches.of_node[i]->recorded].name,
+                             is_by_path ? "module path" : "order and shape"});
+    }
+    contract(matches, run);
+    return run;
   }
 
 private:
@@ -204,6 +228,7 @@ private:
     std::vector<RecordedLayer> recorded;
     for (const std::string& key : file_.names()) {
       std::optional<RecordedLayer> layer = parse_layer_key(key);
+      if (!layer) layer = parse_output_key(key);
       if (!layer) continue;
       layer->shape = file_.shape(key);
       recorded.push_back(std::move(*layer));
@@ -211,19 +236,65 @@ private:
     return recorded;
   }
 
-  std::vector<LayerTrace> layers(Trace& trace) const {
-    const std::vector<ExpectedLayer> expected = expected_layers(trace);
-    const std::vector<RecordedLayer> recorded = recorded_layers();
-    const std::vector<LayerMatch> matches = match_layers(graph_, expected, recorded, where_);
-    std::vector<LayerTrace> layers;
+  /// All of a trace but its layers and its arithmetic.
+  Trace head(const std::string& model_sha256) const {
+    check_version();
+    Trace trace;
+    trace.model_sha256 = checked_hash(model_sha256);
+    trace.inputs = inputs();
+    trace.samples = samples(trace.inputs);
+    if (const std::string* text = metadata(provenance_key)) trace.provenance = provenance_from_json(*text, where_);
+    return trace;
+  }
+
+  LayerMatches match(const Trace& trace) {
+    expected_ = expected_layers(trace);
+    recorded_ = recorded_layers();
+    const auto are_same = [&](std::size_t a, std::size_t b) {
+      const StoredTensor x = file_.tensor(recorded_[a].key), y = file_.tensor(recorded_[b].key);
+      const auto same_bytes = [&] { return std::equal(x.bytes().begin(), x.bytes().end(), y.bytes().begin()); };
+      return x.type() == y.type() && x.bytes().size() == y.bytes().size() && same_bytes();
+    };
+    return match_layers(graph_, expected_, recorded_, are_same, where_);
+  }
+
+  /// Adds the layers that are recorded, in graph order, and the arithmetic.
+  void fill(Trace& trace, const LayerMatches& matches) const {
+    std::vector<std::size_t> nodes;
     std::string by_order;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const RecordedLayer& record = recorded[matches[i].recorded];
-      layers.push_back({graph_.nodes[i].name, checked_layer(graph_.nodes[i], expected[i], record)});
-      if (matches[i].by_order) by_order += (by_order.empty() ? "" : ", ") + graph_.nodes[i].name + " = " + record.name;
+      if (!matches.of_node[i]) continue;
+      const RecordedLayer& record = recorded_[matches.of_node[i]->recorded];
+      nodes.push_back(i);
+      trace.layers.push_back({graph_.nodes[i].name, checked_layer(graph_.nodes[i], expected_[i], record)});
+      if (matches.of_node[i]->by == MatchedBy::order)
+        by_order += (by_order.empty() ? "" : ", ") + graph_.nodes[i].name + " = " + record.name;
     }
     if (!by_order.empty()) trace.provenance.details["layers matched by order and shape"] = by_order;
-    return layers;
+    trace.arithmetic = arithmetic(trace);
+    check_storage(trace, nodes);
+  }
+
+  void contract(const LayerMatches& matches, RecordedRunOfModel& run) const {
+    std::vector<std::size_t> recorded;
+    for (std::size_t i = 0; i < matches.of_node.size(); ++i)
+      if (matches.of_node[i]) recorded.push_back(i);
+    if (recorded.size() == graph_.nodes.size()) {
+      run.graph = graph_;
+      return;
+    }
+    RecordedGraph contracted = recorded_graph(graph_, recorded, run.trace.arithmetic);
+    fit_samples(graph_, contracted, run.trace);
+    run.graph = std::move(contracted.graph);
+    run.segments = std::move(contracted.segments);
+    std::set<std::string> inside;
+    for (const SegmentParts& parts : run.segments) inside.insert(parts.nodes.begin(), parts.nodes.end());
+    for (const Node& node : run.graph.nodes) inside.erase(node.name);
+    run.inside = inside.size();
+    for (const ValueId id : graph_.outputs) {
+      const std::optional<std::size_t> node = graph_.producer(id);
+      if (node && !matches.of_node[*node]) run.outputs_left_out.push_back(graph_.value(id).name);
+    }
   }
 
   StoredTensor checked_layer(const Node& node, const ExpectedLayer& expected, const RecordedLayer& record) const {
@@ -255,18 +326,24 @@ private:
           ", but the trace does not say in which arithmetic it was computed; add the metadata 'arithmetic' "
           "(docs/file-formats.md)");
     }
-    return assumed_arithmetic();
+    ArithmeticModel assumed = assumed_arithmetic(assumed_functions(trace.provenance));
+    for (FunctionAccuracy& other : assumed_arithmetic().functions) {
+      const auto is_it = [&](const FunctionAccuracy& entry) { return entry.function == other.function; };
+      if (std::none_of(assumed.functions.begin(), assumed.functions.end(), is_it))
+        assumed.functions.push_back(std::move(other));
+    }
+    return assumed;
   }
 
   /// A layer stored more narrowly than its arithmetic rounds to has lost what is to be judged.
-  void check_storage(const Trace& trace) const {
+  void check_storage(const Trace& trace, const std::vector<std::size_t>& nodes) const {
     const std::vector<bool> are_narrow = are_of_their_type(graph_);
     for (std::size_t i = 0; i < trace.layers.size(); ++i) {
       const ElementType type = trace.layers[i].output.type();
-      const ElementType declared = graph_.value(graph_.nodes[i].output).type;
+      const ElementType declared = graph_.value(graph_.nodes[nodes[i]].output).type;
       const Format& output = format(stored_format(trace.arithmetic, declared));
       const auto storage = float_format(type);
-      const bool loses_nothing = are_narrow[i] && type == declared;
+      const bool loses_nothing = are_narrow[nodes[i]] && type == declared;
       if (!storage || loses_nothing || holds_all_of(format(*storage), output)) continue;
       throw ShapeMismatch(where_ + ": layer " + in_quotes(trace.layers[i].name) + " is stored as " +
                           std::string(name_of(type)) + ", but its arithmetic's results are " +
@@ -280,9 +357,16 @@ private:
   SafetensorsFile file_;
   BatchLayout layout_;
   const Inputs& computed_;
+  std::vector<ExpectedLayer> expected_;
+  std::vector<RecordedLayer> recorded_;
 };
 
 }  // namespace
+
+std::string_view assumed_functions(const Provenance& provenance) {
+  if (!provenance.program.starts_with("torch")) return "cuda";
+  return provenance.device.starts_with("cpu") || provenance.backend == "cpu" ? "pytorch-cpu" : "pytorch-cuda";
+}
 
 ArithmeticModel assumed_arithmetic(std::string_view functions) {
   ArithmeticModel arithmetic;
@@ -329,6 +413,17 @@ Trace read_trace(const Graph& graph, const std::string& model_sha256, const std:
 Trace parse_trace(const Graph& graph, const std::string& model_sha256, std::shared_ptr<const MappedFile> file,
                   const std::string& where, const Inputs& computed) {
   return TraceReader(graph, std::move(file), where, computed).read(model_sha256);
+}
+
+RecordedRunOfModel read_recorded(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file,
+                                 const Inputs& computed) {
+  return parse_recorded(graph, model_sha256, MappedFile::open(file), printable(file.string()), computed);
+}
+
+RecordedRunOfModel parse_recorded(const Graph& graph, const std::string& model_sha256,
+                                  std::shared_ptr<const MappedFile> file, const std::string& where,
+                                  const Inputs& computed) {
+  return TraceReader(graph, std::move(file), where, computed).read_recorded(model_sha256);
 }
 
 void write_trace(const Trace& trace, const std::filesystem::path& file) {

@@ -183,9 +183,7 @@ public:
     result_.theorem = result_.order_theorem = "T-22";
     BodyRequest request;
     result_.any_order = body_error(view_, request, setting_, result_.conditions);
-    if (!setting_.is_own_run) {
-      result_.conditions.insert(std::string(name_of(view_.node->op)) + " is computed by steps of docs/ops.md (A-04)");
-    }
+    if (!setting_.is_own_run) result_.conditions.merge(steps_conditions(view_.node->op, "steps"));
     if (machine_.tensor_core) result_.conditions.insert(matrix_unit_condition(*machine_.tensor_core));
     if (machine_.order.kind == SummationOrder::Kind::unknown) return;
     request.any_order = false;

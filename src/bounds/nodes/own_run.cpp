@@ -82,11 +82,22 @@ std::string joined(const std::set<std::string>& conditions) {
   return text;
 }
 
+std::set<std::string> steps_conditions(const Op& op, const std::string& steps) {
+  if (const auto* segment = std::get_if<op::Segment>(&op); segment != nullptr && segment->graph != nullptr) {
+    std::set<std::string> conditions = {"the nodes inside a segment are computed one by one (A-10)"};
+    for (const Node& node : segment->graph->nodes) conditions.merge(steps_conditions(node.op, steps));
+    return conditions;
+  }
+  if (!is_composite(op)) return {};
+  return {std::string(name_of(op)) + " is computed by " + steps + " of docs/ops.md (A-04)"};
+}
+
 std::set<std::string> any_run_conditions(const Graph& graph) {
   std::set<std::string> conditions;
   for (const Node& node : graph.nodes) {
-    if (is_composite(node.op))
-      conditions.insert(std::string(name_of(node.op)) + " is computed by the first steps of docs/ops.md (A-04)");
+    conditions.merge(steps_conditions(node.op, "the first steps"));
+    const auto* segment = std::get_if<op::Segment>(&node.op);
+    if (segment != nullptr && segment->graph != nullptr) conditions.merge(any_run_conditions(*segment->graph));
     const auto* gemm = std::get_if<op::Gemm>(&node.op);
     if (gemm != nullptr && gemm->alpha != 1.0 && gemm->alpha != -1.0)
       conditions.insert("Gemm scales the complete sum of its products, and its addend comes after that (A-05)");

@@ -27,6 +27,10 @@ std::string matrix_unit_condition(const TensorCore& unit);
 /// Returns the conditions, separated by semicolons.
 std::string joined(const std::set<std::string>& conditions);
 
+/// Which steps a composite is computed by, "steps" or "the first steps", and those inside a segment; empty for other
+/// ops.
+std::set<std::string> steps_conditions(const Op& op, const std::string& steps);
+
 /// Returns the conditions of bounds for every run of a graph by any program: how composites and scaled sums are
 /// computed.
 /// Source:    docs/assumptions.md

@@ -36,7 +36,10 @@ ValueId Body::apply(Op op, std::vector<ValueId> inputs, std::size_t choice) {
     return apply(bodies[std::min(choice, bodies.size() - 1)], inputs);
   }
   shapes_.push_back(output_shape(op, shapes));
-  return graph_.add_node("node/" + std::to_string(graph_.nodes.size()), std::move(op), std::move(inputs));
+  const ValueId result =
+      graph_.add_node("node/" + std::to_string(graph_.nodes.size()), std::move(op), std::move(inputs));
+  graph_.values[result].type = ElementType::f64;  // numbers like all others here, also where they are truths or places
+  return result;
 }
 
 ValueId Body::apply(const Graph& steps, const std::vector<ValueId>& inputs, std::size_t choice) {
