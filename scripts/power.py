@@ -3,9 +3,12 @@
 
   /usr/bin/python3 scripts/power.py [--draws 21] [--draws-above-10000 6] [--widths 64,512,3072,8192,32768] [--seed 1]
                                     [--threads 1] [--only TEXT] [--page docs/power.md] [--keep FOLDER]
+                                    [--resume build/power.jsonl]
 
 Needs PyTorch, and the program (the variable DRIFTBOUND, or build/*/driftbound). Prints the tables (Markdown) and a line for
 every draw that was not seen, was given another name, or was honest and does not hold; writes the whole page with --page.
+With --resume it goes on where it
+stopped: the file has a line for every recording that was judged; remove it after a change of the program.
 Every fault is planted in its own record of a recording that has the honest result of the same operands beside it, so that
 a fault seen at the wrong op would show as an honest record that fails. Exit status 1 where an honest record does not hold.
 """
@@ -444,6 +447,21 @@ def judge(path, arguments):
     return json.loads(out.read_text(encoding="utf-8"))
 
 
+def rows_of(report, meaning):
+    """What a report says of each record, as JSON has it."""
+    records = []
+    for layer in report["layers"]:
+        name = layer["name"] if layer["name"] in meaning else layer["name"].rsplit("[", 1)[0]
+        kind, fault = meaning[name]
+        status = layer["status"]
+        reading = fault is not None and fault.reading is not None
+        records.append((name, kind.__name__, fault and fault.name, status,
+                        tests_that_failed(layer) if status in ("violated", "improbable") else [], reading,
+                        reading and names_reading(layer, fault.reading),
+                        layer["nearest_reading"] if reading else layer["local"]["worst"]))
+    return {"not_judged": report["recording"]["reasons"], "records": records}
+
+
 class Results:
     def __init__(self):
         self.cells = {}  # of (op, fault), by width
@@ -452,35 +470,33 @@ class Results:
         self.readings = collections.Counter()  # planted, and named right
         self.not_judged = collections.Counter()
 
-    def add(self, report, meaning, width):
-        for reason in report["recording"]["reasons"]:
+    def add(self, rows, width):
+        """Adds what `rows_of` gave of one recording."""
+        for reason in rows["not_judged"]:
             self.not_judged[reason["op"], reason["reason"]] += reason["count"]
-        for layer in report["layers"]:
-            name = layer["name"]
-            kind, fault = meaning[name if name in meaning else name.rsplit("[", 1)[0]]
+        for name, op, fault, status, tests, reading, named, detail in rows["records"]:
             if fault is None:
-                self.honest[kind.__name__] += 1
-                if layer["status"] not in ("holds", "approaches"):
-                    self.failed[kind.__name__, layer["status"]] += 1
-                    worst = layer["local"]["worst"]
-                    print(f"HONEST AND {layer['status']}: {name}, {tests_that_failed(layer)}, {worst}", flush=True)
+                self.honest[op] += 1
+                if status not in ("holds", "approaches"):
+                    self.failed[op, status] += 1
+                    print(f"HONEST AND {status}: {name}, {tests}, {detail}", flush=True)
                 continue
-            cell = self.cells.setdefault((kind, fault.name), {}).setdefault(width, Cell())
+            cell = self.cells.setdefault((op, fault), {}).setdefault(width, Cell())
             cell.draws += 1
-            cell.statuses[layer["status"]] += 1
-            if layer["status"] in ("violated", "improbable"):
-                for test in tests_that_failed(layer):
-                    cell.tests[layer["status"], test] += 1
-            if fault.reading is not None:
+            cell.statuses[status] += 1
+            cell.tests.update((status, test) for test in tests)
+            if reading:
                 cell.reading = True
-                cell.named += names_reading(layer, fault.reading)
-                if not names_reading(layer, fault.reading):
-                    print(f"not named: {name}, {layer['status']}, {layer['nearest_reading']}", flush=True)
+                cell.named += named
+                if not named:
+                    print(f"not named: {name}, {status}, {detail}", flush=True)
 
     def tables(self, widths):
         lines, title = [], None
-        for (kind, name), by_width in self.cells.items():
-            above = getattr(kind, "title", title)
+        titles = {kind.__name__: getattr(kind, "title", None) for kind in OPS}
+        order = [kind.__name__ for kind in OPS]
+        for (op, name), by_width in sorted(self.cells.items(), key=lambda item: order.index(item[0][0])):
+            above = titles[op] or title
             if above != title:
                 title = above
                 lines += ["", f"## {title}", "", "| effect | " + " | ".join(map(str, widths)) + " |",
@@ -495,7 +511,8 @@ PAGE_HEAD = """\
 Faults planted in single ops, by width, and what `driftbound report` says of them: the output of `scripts/power.py` of
 {date} (program {version}, PyTorch {torch}, {machine}). A cell is {draws} draws, or as many as it says: {kinds}, in turn. An op is computed by
 PyTorch on the CPU in float32 with the fault planted, and recorded with its operands as declared float32, sums in any
-order. Beside it stands the honest result of the same operands: of {honest} honest records {failed}.
+order. Beside it stands the honest result of the same operands, so that a fault named at the wrong op would show: of the
+{honest} honest records {failed}.
 
 A cell says in how many draws the fault was seen, and by which test: *violated* where a bound that is proven or conditional
 is exceeded (*any order*: `componentwise`; *sums*: `partial-sums`, sharper where terms cancel), which no float32 run does;
@@ -503,7 +520,7 @@ is exceeded (*any order*: `componentwise`; *sums*: `partial-sums`, sharper where
 *reading* of the operands that is the nearest (T-134). *Named* counts the draws in which the report names the planted
 reading, or one that is alike on these operands, also where a bound is violated.
 
-Of {planted} planted readings at widths from 512 on, {named} were named right ({share:.2f} %), all at the right op.
+Of {planted} planted readings at widths from 512 on, {named} were named right ({share:.2f} %).
 """
 
 PAGE_TAIL = """
@@ -521,11 +538,12 @@ REASONS = (
      "so is the step."),
     ("variance divided by W - 1", "This changes a norm by 1/(2W) of it; rounding may change it by W u or so."),
     ("epsilon", "With a variance of 1 the epsilons 1e-6 and 1e-5 differ by 4.5e-6 of the result. That is seen while the "
-     "bound of the variance, which grows with W, is below it."),
+     "bound of the variance, a sum in any order that grows with W, is below it; norms have no bound by chance. Where the "
+     "variance is small, as behind 0.05, epsilon matters and is seen."),
     ("sums kept in", "The terms of short sums may all fit, and the few roundings to the narrow format be small beside the "
      "bound."),
-    ("Softmax", "Weights far below the largest one change by less than rounding may change them."),
-    ("attention", "One key of W, or a change of a scale that the softmax makes small, is below the bounds of long rows."),
+    ("attention", "Readings are compared for products alone, not inside of attention, whose bounds for sums in any order "
+     "grow with W, while the errors of rounded keys or weights average out over W."),
 )
 
 
@@ -580,20 +598,33 @@ def main():
     parser.add_argument("--only", default="", help="effects whose name contains this")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--resume", type=pathlib.Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    results = Results()
+    results, done = Results(), {}
+    if arguments.resume and arguments.resume.exists():
+        for line in arguments.resume.read_text(encoding="utf-8").splitlines():
+            key, rows = json.loads(line)
+            done[json.dumps(key)] = rows
     with tempfile.TemporaryDirectory() as folder:
         place = arguments.keep or pathlib.Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         for width in arguments.widths:
             began = time.monotonic()
             draws = arguments.draws if width <= 10000 else min(arguments.draws, arguments.draws_above_10000)
-            together = max(1, min(draws, 3 * 32768 // width))
+            together = max(1, min(draws, 32768 // width))
             for first in range(0, draws, together):
+                key = [arguments.seed, width, first, min(first + together, draws), arguments.only]
+                if json.dumps(key) in done:
+                    results.add(done[json.dumps(key)], width)
+                    continue
                 path = place / f"power-{width}-{first}.safetensors"
                 meaning = record(path, width, arguments, range(first, min(first + together, draws)))
-                results.add(judge(path, arguments), meaning, width)
+                rows = rows_of(judge(path, arguments), meaning)
+                results.add(rows, width)
+                if arguments.resume:
+                    with arguments.resume.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps([key, rows]) + "\n")
                 if not arguments.keep:
                     for file in place.iterdir():
                         file.unlink()

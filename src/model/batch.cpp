@@ -66,7 +66,8 @@ bool keeps_samples_apart(const op::MatMul&, const std::vector<BatchOperand>& ope
 
 bool keeps_samples_apart(const op::Gemm& gemm, const std::vector<BatchOperand>& operands, const Shape& result) {
   if (operands.size() > 2 && !is_full_rank(operands[2], result.size())) return false;
-  if (result.size() > 2) return keeps_samples_apart(op::MatMul{}, operands, result);
+  const bool has_samples = operands[0].per_sample || operands[1].per_sample;
+  if (result.size() > 2) return has_samples && keeps_samples_apart(op::MatMul{}, operands, result);
   return operands[0].per_sample && !gemm.transpose_a && !operands[1].per_sample;
 }
 

@@ -55,11 +55,18 @@ inline double at(const Tensor<double>& tensor, const Index& index) {
 }
 
 inline double gemm(const op::Gemm& gemm, const std::vector<Tensor<double>>& in, const Index& out) {
-  const std::int64_t inner = in[0].shape[gemm.transpose_a ? 0 : 1];
+  const std::int64_t i = out[out.size() - 2], j = out.back();
+  const Index batch(out.begin(), out.end() - 2);
+  const auto element = [&](const Tensor<double>& matrices, std::int64_t row, std::int64_t column) {
+    Index index = broadcast_index(batch, Shape(matrices.shape.begin(), matrices.shape.end() - 2));
+    index.insert(index.end(), {row, column});
+    return at(matrices, index);
+  };
+  const std::int64_t inner = in[0].shape[in[0].shape.size() - (gemm.transpose_a ? 2 : 1)];
   double sum = 0.0;
   for (std::int64_t k = 0; k < inner; ++k) {
-    sum += at(in[0], gemm.transpose_a ? Index{k, out[0]} : Index{out[0], k}) *
-           at(in[1], gemm.transpose_b ? Index{out[1], k} : Index{k, out[1]});
+    sum += (gemm.transpose_a ? element(in[0], k, i) : element(in[0], i, k)) *
+           (gemm.transpose_b ? element(in[1], j, k) : element(in[1], k, j));
   }
   const double product = gemm.alpha * sum;
   return in.size() == 3 ? product + gemm.beta * at(in[2], broadcast_index(out, in[2].shape)) : product;
