@@ -390,9 +390,10 @@ struct Comparer::State {
     }
   }
 
-  /// Whether a node's operands are given, so that its own error is that from the input on.
+  /// Whether a node is a segment whose operands are given, so that its own error is that from the input on.
   bool starts_at_inputs(const Node& node) const {
-    return std::all_of(node.inputs.begin(), node.inputs.end(),
+    return std::holds_alternative<op::Segment>(node.op) &&
+           std::all_of(node.inputs.begin(), node.inputs.end(),
                        [&](ValueId id) { return graph.value(id).kind != ValueKind::computed; });
   }
 
