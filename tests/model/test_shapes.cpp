@@ -41,7 +41,8 @@ TEST_CASE("Gemm multiplies matrices, transposed on demand") {
   CHECK(shape_of(gemm(false, false), {{0, 3}, {3, 5}}) == Shape{0, 5});
   CHECK(contains(complaint(gemm(false, false), {{4, 3}, {5, 3}}), "inner dimensions"));
   CHECK(contains(complaint(gemm(false, true), {{4, 3}, {3, 5}}), "[3, 5]^T"));
-  CHECK(contains(complaint(gemm(false, false), {{2, 4, 3}, {3, 5}}), "matrices"));
+  CHECK(shape_of(gemm(false, false), {{2, 4, 3}, {3, 5}}) == Shape{2, 4, 5});
+  CHECK(shape_of(gemm(true, true), {{2, 1, 3, 4}, {6, 5, 3}}) == Shape{2, 6, 4, 5});
   CHECK(contains(complaint(gemm(false, false), {{3}, {3, 5}}), "matrices"));
   CHECK(contains(complaint(gemm(false, false), {{4, 0}, {0, 5}}), "without terms"));
 }
