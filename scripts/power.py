@@ -520,7 +520,7 @@ is exceeded (*any order*: `componentwise`; *sums*: `partial-sums`, sharper where
 *reading* of the operands that is the nearest (T-134). *Named* counts the draws in which the report names the planted
 reading, or one that is alike on these operands, also where a bound is violated.
 
-Of {planted} planted readings at widths from 512 on, {named} were named right ({share:.2f} %).
+Of {planted} planted readings at widths from 512 on, {named} were named right ({share:.2f} %): {by_width}.
 """
 
 PAGE_TAIL = """
@@ -529,6 +529,14 @@ PAGE_TAIL = """
 """
 
 REASONS = (
+    ("operands read", "The report has the planted reading as the nearest one, but not as decisive: the terms of these sums "
+     "are of one sign (the uniform data), so that small ones are lost beside a large sum in one direction, and T-134 draws "
+     "no conclusion where honest sums in other orders do as much."),
+    ("result rounded to TF32", "Half a step of the format is below what a sum of so many terms may err by."),
+    ("bias dropped", "A bias of 0.02 is below what a sum may err by that is itself in the hundreds (the uniform data)."),
+    ("LayerNorm, result rounded", "The bound for sums in any order is above half a step of bf16 where the mean is larger than "
+     "the deviation (the uniform data)."),
+    ("Softmax", "The bound of the sum of weights, in any order, is above a thousandth at this width."),
     ("one weight off", "A weight off by a thousandth changes every result of its column by a thousandth of one product of K. "
      "The honest error of a float32 sum may be as large from some width on, so that no test of the result alone sees it. "
      "Whether the weights are those of the file is seen when they are recorded by reference (sha256)."),
@@ -565,16 +573,19 @@ def reasons(results):
 
 def page(results, arguments, widths, draws):
     honest, failed = sum(results.honest.values()), sum(results.failed.values())
-    planted = named = 0
+    planted, named = collections.Counter(), collections.Counter()
     for by_width in results.cells.values():
         for width, cell in by_width.items():
             if cell.reading and width >= 512:
-                planted, named = planted + cell.draws, named + cell.named
+                planted[width] += cell.draws
+                named[width] += cell.named
+    all_planted, all_named = sum(planted.values()), sum(named.values())
     version = subprocess.run([str(find_program()), "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     head = PAGE_HEAD.format(
         date=datetime.date.today().isoformat(), version=version, torch=torch.__version__, machine=platform.machine(),
         draws=draws, kinds="; ".join(KINDS), honest=honest, failed=f"{failed} do not hold" if failed else "all hold",
-        planted=planted, named=named, share=100.0 * named / max(planted, 1))
+        planted=all_planted, named=all_named, share=100.0 * all_named / max(all_planted, 1),
+        by_width=", ".join(f"{named[width]} of {planted[width]} at {width}" for width in planted))
     paragraphs = []
     for paragraph in head.split("\n\n"):
         paragraphs.append(paragraph if paragraph.startswith("#") else
