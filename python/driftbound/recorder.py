@@ -17,7 +17,7 @@ import numpy as np
 from .arrays import Array, as_array
 from .environment import arithmetic_from, basic_provenance
 from .errors import DriftboundWarning, Error
-from .sampling import WHOLE, Axes, Elements, Nothing, Part, Plan, Sampler, is_larger_than_half
+from .sampling import WHOLE, Axes, Elements, Nothing, Part, Plan, Sampler, Whole, is_larger_than_half
 from .shards import ShardWriter
 from .weights import WeightFiles
 
@@ -242,7 +242,7 @@ class Recorder(ContextDecorator):
         record["operands"] = [self._keep_operand(value, array, part)
                               for value, array, part in zip(operands, operand_arrays, plan.operands)]
         in_part = any(value is not None and value.whole is None for value in operands)
-        record["results"] = [self._keep_result(value, array, part, in_part)
+        record["results"] = [self._keep_result(value, array, part, in_part, plan.draws)
                              for value, array, part in zip(results, result_arrays, plan.results)]
         if attributes:
             record["attributes"] = attributes
@@ -290,23 +290,30 @@ class Recorder(ContextDecorator):
             raise Error(f"{self.path}: only a part of the value {value.identity} is recorded; give its array")
         return self.keep_whole(value, array) if self.is_small(value) else self._keep(value, array, part)
 
-    def _keep_result(self, value: Value | None, array: Array | None, part: Part, in_part: bool) -> str | None:
+    def _keep_result(self, value: Value | None, array: Array | None, part: Part, in_part: bool,
+                     draws: int) -> str | None:
         """Stores a result: a small one wholly, unless operands are recorded in part, so that all of it is judged."""
         if value is None or array is None or isinstance(part, Nothing):
             return None
-        return self.keep_whole(value, array) if self.is_small(value) and not in_part else self._keep(value, array, part)
+        if isinstance(part, Whole) or not in_part and (self.is_small(value) or is_larger_than_half(part, value)):
+            return self.keep_whole(value, array)
+        return self._keep_part(value, array, part, {"draws": draws} if draws else {})
 
     def _keep(self, value: Value, array: Array, part: Part) -> str:
         if is_larger_than_half(part, value):
             return self.keep_whole(value, array)
+        return self._keep_part(value, array, part, {})
+
+    def _keep_part(self, value: Value, array: Array, part: Part, more: dict) -> str:
         identity = self._take_identity(value)
         if isinstance(part, Axes):
             chosen = {axis: taken for axis, taken in part.indices.items() if len(taken) < value.shape[axis]}
             indices = {f"axis/{axis}": taken for axis, taken in chosen.items()}
-            self._open().store(identity, array.cut(chosen), value.shape, {"axes": sorted(chosen)}, indices)
+            self._open().store(identity, array.cut(chosen), value.shape, {"axes": sorted(chosen), **more}, indices)
         else:
             taken = part.indices if isinstance(part, Elements) else np.zeros(0, np.int64)
-            self._open().store(identity, array.elements(taken), value.shape, {"elements": True}, {"elements": taken})
+            self._open().store(identity, array.elements(taken), value.shape, {"elements": True, **more},
+                               {"elements": taken})
         return identity
 
     def _take_identity(self, value: Value) -> str:

@@ -1,18 +1,28 @@
 """Which parts of a record's values are recorded where not all of them are.
 
-For every record some elements of its result are chosen, and of every operand what these elements need:
+For every record some elements of its result are drawn, and of every operand what these elements need. With S elements
+a record:
 
-* *products*: random elements within some rows and columns, and these rows and columns of the operands;
-* *softmax, norms, reductions*: some whole rows;
-* *attention*: some queries of some heads, with all keys and values of these;
-* *functions of single elements* (and batch norms that do not train): random elements, and the same elements of the
-  operands;
-* *lookups in tables*: some rows and the table's rows for them;
-* *convolutions*: random elements of some samples and channels, with these samples and the channels' weights;
+* *products*: max(64, S / 8) pairs of a row and a column, and S elements where these rows and columns meet;
+* *softmax, norms, reductions*: whole rows, S / 8 of them where they are short, S / 64 where they are long;
+* *attention*: S / 64 queries or more, with all keys and values of their heads;
+* *functions of single elements* (and batch norms that do not train): S elements, and the same ones of the operands;
+* *lookups in tables*: S elements, and their numbers in the table;
+* *convolutions*: S elements of some pairs of an image and a channel, with these images and the channels' weights;
 * *other ops*: all of what has at most 64 times as many elements as a small value, else nothing.
 
-The largest and the smallest element of the result are always among them. Rows are few where a result has many, since
-each takes a whole row of an operand: with S elements a product has max(64, S / 8) of them, a softmax S / 64.
+The largest and the smallest element of the result are always among them.
+
+``draws`` is a number n for which this is true: whichever elements of the result are in error, a share p of all, the
+recorded ones hold none of them with probability (1 - p)^n at most. Single elements and rows are drawn independently,
+each time from all of them, so that n is how many were drawn; one that is drawn twice is stored once. The elements of
+a product lie where few rows and columns meet and are not independent: with R rows and C columns drawn no statement
+about more than min(R, C) draws is true, since whole rows or columns may be in error. So as many rows as columns are
+drawn, and the element of the i-th row and the i-th column is always recorded: these are min(R, C) independent draws of
+single elements, as many as so many rows and columns can give. The other elements only make it more probable that an
+error is seen. Operands that are known wholly (weights, small values) do not limit n: with one of them n is the number
+of rows, or columns, of the other one; with both, S. The same holds for heads of attention, which take all their keys
+and values, and for images and channels of convolutions.
 
 A value is fixed when it is stored, and what a later record needs of it cannot be known then: in-place ops may have
 changed it meanwhile. So each record stores the parts that it needs under ids of their own, and only values that are
@@ -71,6 +81,17 @@ class Plan:
 
     operands: list[Part]
     results: list[Part]
+    draws: int = 0  #: independent ones among the elements, or rows, of the results; 0: no such number is known
+
+
+#: Numbers of an operand that rows or images may take beyond the fewest that are recorded of them.
+_MOST_NUMBERS = 1 << 17
+
+#: Keys and values that the heads of an attention may take together.
+_MOST_NUMBERS_OF_HEADS = 1 << 23
+
+#: An index of a single element takes as much as some elements: lines are stored as a grid up to this size.
+_INDEX_SIZE = 4
 
 
 def is_larger_than_half(part: Part, value: Any) -> bool:
@@ -79,7 +100,7 @@ def is_larger_than_half(part: Part, value: Any) -> bool:
     if isinstance(part, Axes):
         return math.prod(len(taken) / value.shape[axis] for axis, taken in part.indices.items()) > 0.5
     if isinstance(part, Elements):
-        return 3 * len(part.indices) > size / 2  # an index takes as much as one or two elements
+        return _is_more_than_half(len(part.indices), size)
     return isinstance(part, Whole)
 
 
@@ -117,32 +138,51 @@ class Sampler:
         left, right = call.operands[form.left], call.operands[form.right]
         if left is None or right is None or len(left) < 2 or len(right) < 2 or len(result) < 2:
             return None
-        rows_axis = len(left) - (1 if form.left_transposed else 2)
-        columns_axis = len(right) - (2 if form.right_transposed else 1)
-        extremes = call.extremes()
-        target = max(64, -(-self.elements // 8))
-        lead = list(range(len(result) - 1))
-        chosen = self._choose(result, lead, math.inf if call.known[form.left] else target, extremes)
-        free_columns = call.known[form.right]
-        columns = self._choose(result, [len(result) - 1], math.inf if free_columns else target, extremes)
-        grid = {**chosen, **columns}
+        rank = len(result)
+        row_axes = {axis: axis - rank + len(left) for axis in range(rank - 2) if axis - rank + len(left) >= 0}
+        row_axes[rank - 2] = len(left) - (1 if form.left_transposed else 2)
+        column_axes = {axis: axis - rank + len(right) for axis in range(rank - 2) if axis - rank + len(right) >= 0}
+        column_axes[rank - 1] = len(right) - (2 if form.right_transposed else 1)
+        wanted = min(max(64, self._share(8)), self.elements)
+        any_row = call.known[form.left] or wanted > math.prod(left[axis] for axis in row_axes.values()) / 2
+        any_column = call.known[form.right] or wanted > math.prod(right[axis] for axis in column_axes.values()) / 2
         operands: list[Part] = [WHOLE] * len(call.operands)
-        left_axes = {}
-        right_axes = {columns_axis: columns[len(result) - 1]}
-        for axis in lead:
-            from_right = len(result) - axis  # 2: rows; more: batches
-            if from_right == 2:
-                left_axes[rows_axis] = chosen[axis]
-                continue
-            for shape, axes in ((left, left_axes), (right, right_axes)):
-                own = len(shape) - from_right
-                if own >= 0:
-                    axes[own] = chosen[axis] if shape[own] > 1 else np.zeros(1, np.int64)
-        operands[form.left] = Axes(left_axes)
-        operands[form.right] = Axes(right_axes)
+        if any_row and any_column:
+            draws = self.elements
+            taken = self._drawn_elements(call, draws)
+        else:
+            draws = wanted
+            pairs = self._positions(result, draws, call.extremes())
+            if not any_row:
+                operands[form.left] = _lines(left, {own: pairs[axis] for axis, own in row_axes.items()})
+            if not any_column:
+                operands[form.right] = _lines(right, {own: pairs[axis] for axis, own in column_axes.items()})
+            more = self._where_lines_meet(result, pairs, any_row, any_column, column_axes, right)
+            taken = np.unique(np.ravel_multi_index([np.concatenate(both) for both in zip(pairs, more)], result))
         if form.addend is not None and len(call.operands) > form.addend and call.operands[form.addend] is not None:
-            operands[form.addend] = _broadcast_axes(grid, result, call.operands[form.addend])
-        return Plan(operands, [self._elements_of_grid(grid, result, extremes)])
+            operands[form.addend] = Elements(_broadcast_elements(taken, result, call.operands[form.addend]))
+        return Plan(operands, [Elements(taken)], draws)
+
+    def _where_lines_meet(self, result: Shape, pairs: list[np.ndarray], any_row: bool, any_column: bool,
+                          column_axes: dict[int, int], right: Shape) -> list[np.ndarray]:
+        """More elements of a product, up to S, for which the rows and columns of ``pairs`` are enough."""
+        count, last = max(self.elements - len(pairs[0]), 0), len(result) - 1
+        picked = self._random.integers(0, len(pairs[0]), count)
+        more = [positions[picked] for positions in pairs]
+        if any_column:
+            more[last] = self._random.integers(0, result[last], count)
+        elif any_row:
+            more[last - 1] = self._random.integers(0, result[last - 1], count)
+        else:
+            # A row of one pair and a column of another one, of the same batch of the right operand.
+            batch = np.zeros(len(pairs[0]), np.int64)
+            for axis, own in column_axes.items():
+                if axis != last and right[own] > 1:
+                    batch = batch * right[own] + pairs[axis]
+            order = np.argsort(batch, kind="stable")
+            first, after = (np.searchsorted(batch[order], batch[picked], side) for side in ("left", "right"))
+            more[last] = pairs[last][order[self._random.integers(first, after)]]
+        return more
 
     def _rows(self, call: _Call) -> Plan | None:
         source, result = call.operands[0], call.results[0]
@@ -150,68 +190,82 @@ class Sampler:
             return None
         reduced = op_kinds.reduced_axes(call.op, call.attributes, len(source))
         lead = [axis for axis in range(len(source)) if axis not in reduced]
-        width = math.prod(source[axis] for axis in reduced)
-        target = max(-(-self.elements // max(width, 1)), -(-self.elements // 64))
+        width = max(math.prod(source[axis] for axis in reduced), 1)
         kept = list(range(len(source))) if len(result) == len(source) else lead
         if len(result) != len(kept):
             return None
         if any(result[i] != source[axis] and axis not in reduced for i, axis in enumerate(kept)):
             return None
         place = {axis: i for i, axis in enumerate(kept)}
-        extremes = [{axis: position[place[axis]] for axis in lead} for position in call.extreme_positions()]
-        chosen = self._choose_among(source, lead, target, extremes)
+        outer = tuple(source[axis] for axis in lead)
+        draws = max(-(-self.elements // width), self._share(64), min(self._share(8), _MOST_NUMBERS // width))
+        if draws > math.prod(outer) / 2:
+            return Plan([WHOLE] * len(call.operands), [WHOLE] * len(call.results))
+        extremes = [np.ravel_multi_index([at[place[axis]] for axis in lead], outer) for at in call.extreme_positions()]
+        chosen = dict(zip(lead, self._positions(outer, draws, extremes)))
         operands: list[Part] = [WHOLE] * len(call.operands)
         for number, shape in enumerate(call.operands):
             if shape is not None and shape == source:
-                operands[number] = Axes(chosen)
+                operands[number] = _lines(shape, chosen)
         results: list[Part] = []
         for shape in call.results:
             fits = shape is not None and len(shape) in (len(source), len(lead))
             axes = place if fits and len(shape) == len(result) else {axis: axis for axis in lead}
             fits = fits and all(axes[axis] < len(shape) and shape[axes[axis]] == source[axis] for axis in lead)
-            results.append(Axes({axes[axis]: taken for axis, taken in chosen.items()}) if fits else WHOLE)
-        return Plan(operands, results)
+            results.append(_lines(shape, {axes[axis]: at for axis, at in chosen.items()}) if fits else WHOLE)
+        return Plan(operands, results, draws)
 
     def _attention(self, call: _Call) -> Plan | None:
         result, query = call.results[0], call.operands[0]
         if len(call.operands) < 3 or len(result) < 3 or query is None or query[:-1] != result[:-1]:
             return None
-        lead = list(range(len(result) - 1))
-        chosen = self._choose(result, lead, -(-self.elements // 64), call.extremes())
+        key, value = call.operands[1], call.operands[2]
+        if key is None or value is None or len(key) != len(result) or len(value) != len(result):
+            return None
+        outer, heads = result[:-1], list(range(len(result) - 2))
+        queries = self._share(64)
+        of_head = key[-2] * (key[-1] + value[-1])
+        affordable = _MOST_NUMBERS_OF_HEADS // max(of_head, 1)
+        draws = max(queries, min(self._share(8), affordable))
+        if not (call.known[1] and call.known[2]) and math.prod(key[:-2]) > affordable:
+            draws = min(draws, max(affordable, 8))
+        if draws > math.prod(outer) / 2:
+            return Plan([WHOLE] * len(call.operands), [WHOLE] * len(call.results), 0)
+        ends = [index // result[-1] for index in call.extremes()]
+        chosen = self._positions(outer, draws, ends)
+        if draws < queries:  # more queries of these heads
+            picked = self._random.integers(0, len(chosen[0]), queries - draws)
+            more = [at[picked] for at in chosen]
+            more[-1] = self._random.integers(0, outer[-1], len(picked))
+            chosen = [np.concatenate(both) for both in zip(chosen, more)]
+        at = dict(enumerate(chosen))
         operands: list[Part] = [WHOLE] * len(call.operands)
-        operands[0] = Axes(chosen)
-        for number in (1, 2):
-            shape = call.operands[number]
-            if shape is None or len(shape) != len(result):
-                return None
-            axes = {}
-            for axis in lead[:-1]:
-                group = max(result[axis] // shape[axis], 1)  # grouped queries: so many heads share keys
-                axes[axis] = np.unique(chosen[axis] // group)
-            operands[number] = Axes(axes)
+        operands[0] = _lines(query, at)
+        for number, shape in ((1, key), (2, value)):  # of grouped queries several heads share keys
+            operands[number] = _lines(shape, {axis: at[axis] // max(result[axis] // shape[axis], 1) for axis in heads})
         if len(call.operands) > 3 and call.operands[3] is not None:
-            scores = (*result[:-1], call.operands[1][-2])
-            operands[3] = _broadcast_axes(chosen, scores, call.operands[3])
-        results: list[Part] = [Axes(chosen)]
+            mask = call.operands[3]
+            operands[3] = _lines(mask, {axis - len(result) + len(mask): where for axis, where in at.items()
+                                        if axis - len(result) + len(mask) >= 0})
+        results: list[Part] = [_lines(result, at)]
         for shape in call.results[1:]:
-            results.append(Axes(chosen) if shape is not None and shape[: len(lead)] == result[:-1] else WHOLE)
-        return Plan(operands, results)
+            results.append(_lines(shape, at) if shape is not None and shape[: len(outer)] == outer else WHOLE)
+        return Plan(operands, results, draws)
 
     def _lookup(self, call: _Call) -> Plan | None:
         table, ids, result = call.operands[0], call.operands[1], call.results[0]
         if table is None or ids is None or result != (*ids, *table[1:]):
             return None
-        lead = list(range(len(ids)))
-        width = math.prod(table[1:])
-        target = max(-(-self.elements // max(width, 1)), -(-self.elements // 64))
-        chosen = self._choose(result, lead, target, call.extremes())
-        grid = np.ravel_multi_index(np.meshgrid(*(chosen[axis] for axis in lead), indexing="ij"), ids) if lead else 0
-        rows = np.unique(call.operand_arrays[1].integers(np.asarray(grid, np.int64).reshape(-1)))
-        rows = rows[(rows >= 0) & (rows < table[0])]
+        taken = self._drawn_elements(call, self.elements)
+        inner = math.prod(table[1:])
+        places = np.unique(taken // inner)
+        rows = call.operand_arrays[1].integers(taken // inner)
+        from_table = np.unique(rows * inner + taken % inner)
+        from_table = from_table[(from_table >= 0) & (from_table < math.prod(table))]
         operands: list[Part] = [WHOLE] * len(call.operands)
-        operands[0] = Axes({0: rows})
-        operands[1] = Axes(chosen)
-        return Plan(operands, [Axes(chosen)])
+        operands[0] = Elements(from_table)
+        operands[1] = Elements(places)
+        return Plan(operands, [Elements(taken)], self.elements)
 
     def _convolution(self, call: _Call) -> Plan | None:
         source, weight, result = call.operands[0], call.operands[1], call.results[0]
@@ -219,33 +273,43 @@ class Sampler:
             return None
         if op_kinds.is_transposed_convolution(call.op, call.attributes):
             return None
-        extremes = call.extremes()
-        samples = self._choose(result, [0], max(1, self.elements // 500), extremes)
-        channels = self._choose(result, [1], max(16, -(-self.elements // 32)), extremes)
-        rest = {axis: np.arange(result[axis], dtype=np.int64) for axis in range(2, len(result))}
+        images = max(1, self.elements // 500, min(self._share(8), _MOST_NUMBERS // max(math.prod(source[1:]), 1)))
+        channels = max(16, self._share(32))
+        any_image = call.known[0] or images > result[0] / 2
+        any_channel = call.known[1] or channels > result[1] / 2
+        draws = min([self.elements] + [images] * (not any_image) + [channels] * (not any_channel))
+        # The first elements have an image and a channel of their own; all others lie within these.
+        at = self._positions(result, self.elements, call.extremes())
+        if not any_image:
+            at[0][draws : self.elements] = self._again(at[0][:draws], images, result[0], self.elements - draws)
+        if not any_channel:
+            at[1][draws : self.elements] = self._again(at[1][:draws], channels, result[1], self.elements - draws)
         operands: list[Part] = [WHOLE] * len(call.operands)
-        operands[0] = Axes(samples)
-        operands[1] = Axes({0: channels[1]})
-        return Plan(operands, [self._elements_of_grid({**samples, **channels, **rest}, result, extremes)])
+        if not any_image:
+            operands[0] = _lines(source, {0: at[0]})
+        if not any_channel:
+            operands[1] = _lines(weight, {0: at[1]})
+        return Plan(operands, [Elements(np.unique(np.ravel_multi_index(at, result)))], draws)
 
     def _channels(self, call: _Call) -> Plan | None:
         result = call.results[0]
         if call.attributes.get("training") or call.attributes.get("training_mode") or call.operands[0] != result:
             return None
-        taken = self._random_elements(call)
+        taken = self._drawn_elements(call, self.elements)
         operands: list[Part] = [Elements(taken) if shape == result else WHOLE for shape in call.operands]
-        return Plan(operands, [Elements(taken) if shape == result else WHOLE for shape in call.results])
+        results: list[Part] = [Elements(taken) if shape == result else WHOLE for shape in call.results]
+        return Plan(operands, results, self.elements)
 
     def _elementwise(self, call: _Call) -> Plan | None:
         result = call.results[0]
         if any(shape is not None and shape != result and not _broadcasts(shape, result) for shape in call.operands):
             return None
-        taken = self._random_elements(call)
+        taken = self._drawn_elements(call, self.elements)
         operands: list[Part] = []
         for shape in call.operands:
             operands.append(WHOLE if shape is None else Elements(_broadcast_elements(taken, result, shape)))
         results: list[Part] = [Elements(taken) if shape == result else WHOLE for shape in call.results]
-        return Plan(operands, results)
+        return Plan(operands, results, self.elements)
 
     def _others(self, call: _Call) -> Plan:
         """An op whose needs are not known here: all of what is not too large, and nothing of the rest."""
@@ -257,51 +321,25 @@ class Sampler:
 
     # ---- choices ------------------------------------------------------------------------------------------------
 
-    def _choose(self, result: Shape, axes: Sequence[int], target: float,
-                extremes: Sequence[int]) -> dict[int, np.ndarray]:
-        """Random indices along these axes of a result, about ``target`` combinations, and those of the extremes."""
-        positions = [np.unravel_index(index, result) for index in extremes]
-        return self._choose_among(result, axes, target, [{axis: int(p[axis]) for axis in axes} for p in positions])
+    def _share(self, of: int) -> int:
+        """So much of S, rounded up."""
+        return -(-self.elements // of)
 
-    def _choose_among(self, shape: Shape, axes: Sequence[int], target: float,
-                      extremes: Sequence[dict[int, int]]) -> dict[int, np.ndarray]:
-        chosen = {}
-        rest, left = float(target), len(axes)
-        for axis in sorted(axes, key=lambda axis: shape[axis]):
-            count = shape[axis] if math.isinf(rest) else min(shape[axis], max(1, math.ceil(rest ** (1 / left))))
-            if count > shape[axis] / 2:
-                count = shape[axis]
-            rest, left = max(rest / count, 1.0), left - 1
-            if count == shape[axis]:
-                chosen[axis] = np.arange(count, dtype=np.int64)
-            else:
-                own = [position[axis] for position in extremes]
-                chosen[axis] = np.unique(np.concatenate([self._distinct(shape[axis], count), np.array(own, np.int64)]))
-        return chosen
+    def _positions(self, shape: Shape, draws: int, more: Sequence[int]) -> list[np.ndarray]:
+        """Positions in a shape, an array for every axis: independent draws, followed by ``more``, row-major indices."""
+        numbers = self._random.integers(0, math.prod(shape), draws)
+        numbers = np.concatenate([numbers, np.asarray(more, np.int64).reshape(-1)])
+        return [np.array(at, np.int64) for at in np.unravel_index(numbers, shape)]
 
-    def _random_elements(self, call: _Call) -> np.ndarray:
-        """Random elements of the first result, and its extremes."""
-        random = self._distinct(math.prod(call.results[0]), self.elements)
-        return np.unique(np.concatenate([random, np.array(call.extremes(), np.int64)]))
+    def _drawn_elements(self, call: _Call, draws: int) -> np.ndarray:
+        """Independent draws of elements of the first result, and its extremes. Ascending, each once."""
+        drawn = self._random.integers(0, math.prod(call.results[0]), draws)
+        return np.unique(np.concatenate([drawn, np.asarray(call.extremes(), np.int64)]))
 
-    def _distinct(self, size: int, count: int) -> np.ndarray:
-        """``count`` different numbers below ``size``, each equally likely; all where there are no more."""
-        if count >= size:
-            return np.arange(size, dtype=np.int64)
-        if size <= 8 * count:
-            return self._random.permutation(size)[:count].astype(np.int64)
-        found = np.unique(self._random.integers(0, size, count + count // 4 + 8))
-        while len(found) < count:
-            found = np.unique(np.concatenate([found, self._random.integers(0, size, count)]))
-        return self._random.permutation(found)[:count]
-
-    def _elements_of_grid(self, grid: dict[int, np.ndarray], shape: Shape, extremes: Sequence[int]) -> Elements:
-        """Random elements within chosen indices of every axis, and the extremes."""
-        extents = [len(grid[axis]) for axis in range(len(shape))]
-        flat = self._distinct(math.prod(extents), self.elements)
-        positions = np.unravel_index(flat, extents)
-        taken = np.ravel_multi_index(tuple(grid[axis][positions[axis]] for axis in range(len(shape))), shape)
-        return Elements(np.unique(np.concatenate([taken.astype(np.int64), np.array(extremes, np.int64)])))
+    def _again(self, drawn: np.ndarray, most: int, extent: int, count: int) -> np.ndarray:
+        """``count`` of ``most`` indices: of those drawn, and of as many new ones as are left."""
+        pool = np.concatenate([drawn, self._random.integers(0, extent, max(most - len(drawn), 0))])
+        return pool[self._random.integers(0, len(pool), count)]
 
 
 @dataclass
@@ -338,8 +376,32 @@ def _broadcast_elements(taken: np.ndarray, result: Shape, shape: Shape) -> np.nd
     return np.unique(np.ravel_multi_index(own, shape)).astype(np.int64)
 
 
-def _broadcast_axes(grid: dict[int, np.ndarray], result: Shape, shape: Shape) -> Part:
-    """The part of a broadcast operand that the chosen indices along axes of a result need."""
-    offset = len(result) - len(shape)
-    axes = {axis - offset: taken for axis, taken in grid.items() if axis >= offset and shape[axis - offset] > 1}
-    return Axes(axes) if axes else WHOLE
+def _lines(shape: Shape, positions: dict[int, np.ndarray]) -> Part:
+    """The elements of a value at some positions along some axes, and at all along the others.
+
+    Position i has the index ``positions[axis][i]`` along every axis given. It is the grid of these indices where that
+    takes less than single elements, whose indices are stored with them. Along axes of extent 1 values are broadcast.
+    """
+    given = [axis for axis in sorted(positions) if shape[axis] > 1]
+    grid = {axis: np.unique(positions[axis]) for axis in given}
+    if len(given) < 2:
+        return Axes(grid)
+    extents = tuple(shape[axis] for axis in given)
+    lines = np.unique(np.ravel_multi_index([positions[axis] for axis in given], extents))
+    if math.prod(len(taken) for taken in grid.values()) <= _INDEX_SIZE * len(lines):
+        return Axes(grid)
+    others = [axis for axis in range(len(shape)) if axis not in grid]
+    of_line = math.prod(shape[axis] for axis in others)
+    if _is_more_than_half(len(lines) * of_line, math.prod(shape)):
+        return WHOLE
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    starts = sum(at * strides[axis] for axis, at in zip(given, np.unravel_index(lines, extents)))
+    rest = np.zeros(1, np.int64)
+    for axis in others:
+        rest = (rest[:, None] + np.arange(shape[axis], dtype=np.int64) * strides[axis]).reshape(-1)
+    return Elements(np.sort((starts[:, None] + rest).reshape(-1)))
+
+
+def _is_more_than_half(elements: int, size: int) -> bool:
+    """Whether single elements with their indices take more than half of the bytes of a value of this size, roughly."""
+    return 3 * elements > size / 2

@@ -314,7 +314,7 @@ def check_needs(run, record, name, operands, outcome):
     elif name in ("aten::_softmax", "aten::native_layer_norm"):
         available = np.broadcast_to(held[0].all(-1, keepdims=True), result.shape)
     elif name == "aten::embedding":
-        available = held[0].all(-1)[operands[1].numpy()][..., None] & held[1][..., None]
+        available = held[0][operands[1].numpy()] & held[1][..., None]
     else:
         available = np.ones(result.shape, bool)
         for mask in held:
@@ -337,7 +337,7 @@ def test_parts_of_convolutions_and_attention(run_path):
     assert record["attributes"]["stride"] == [1, 1] and record["attributes"]["transposed"] is False
 
     from driftbound.recorder import Value
-    from driftbound.sampling import Axes, Sampler
+    from driftbound.sampling import Axes, Elements, Sampler
 
     shapes = [(2, 8, 300, 16), (2, 4, 300, 16), (2, 4, 300, 16), (300, 300)]
     arrays = [np.zeros(shape, np.float32) for shape in shapes]
@@ -348,9 +348,12 @@ def test_parts_of_convolutions_and_attention(run_path):
     plan = Sampler(640, 0).plan("aten::_scaled_dot_product_flash_attention", {}, values, arrays, [False] * 4,
                                 [Value("r", "F32", shapes[0])], [NumpyArray(result)])
     queries, keys, _, mask = plan.operands
-    assert isinstance(plan.results[0], Axes) and len(queries.indices[2]) < 300
-    assert set(keys.indices[1]) == set(queries.indices[1] // 2) and set(keys.indices) == {0, 1}
-    assert list(mask.indices) == [0] and (mask.indices[0] == queries.indices[2]).all()
+    assert isinstance(queries, Elements) and (plan.results[0].indices == queries.indices).all()
+    samples, heads, places, _ = np.unravel_index(queries.indices, shapes[0])
+    assert plan.draws == 80 and 75 <= len(queries.indices) / 16 <= 82, "each draw is of one query"
+    assert isinstance(keys, Axes) and list(keys.indices) == [0, 1]
+    assert set(samples) <= set(keys.indices[0]) and set(heads // 2) <= set(keys.indices[1])
+    assert list(mask.indices) == [0] and set(mask.indices[0]) == set(places)
 
 
 def test_sampled_parts_before_an_op_in_place(run_path):
