@@ -12,6 +12,7 @@ from .assertions import RoundingError, assert_within_rounding
 from .errors import DriftboundWarning, Error
 from .jax_recorder import record_jax
 from .onnxruntime_recorder import record_onnxruntime
+from .parts import Part
 from .program import find_program
 from .record import record, record_call
 from .recorder import Recorder, Value
@@ -24,6 +25,7 @@ __all__ = [
     "Certificate",
     "DriftboundWarning",
     "Error",
+    "Part",
     "Recorder",
     "Report",
     "RoundingError",

@@ -17,6 +17,7 @@ import numpy as np
 from .arrays import Array, as_array
 from .environment import arithmetic_from, basic_provenance
 from .errors import DriftboundWarning, Error
+from .parts import Part as GivenPart
 from .sampling import WHOLE, Axes, Elements, Nothing, Part, Plan, Sampler, Whole, is_larger_than_half
 from .shards import ShardWriter
 from .weights import WeightFiles
@@ -25,13 +26,14 @@ from .weights import WeightFiles
 class Value:
     """A value that a recording knows: what ``add`` returns for a result, to be used as an operand of later calls."""
 
-    __slots__ = ("identity", "type", "shape", "whole", "stored", "searched")
+    __slots__ = ("identity", "type", "shape", "whole", "given", "stored", "searched")
 
     def __init__(self, identity: str, element_type: str, shape: tuple[int, ...]):
         self.identity = identity
         self.type = element_type
         self.shape = shape
         self.whole: str | None = None  # id under which all of it is known
+        self.given: str | None = None  # id of the part that the program gave
         self.stored = 0  # how often something was stored of it
         self.searched = False  # whether it was looked for among the weights
 
@@ -64,6 +66,7 @@ class Recorder(ContextDecorator):
         self._calls = 0
         self._notes: list[str] = []
         self._contents: dict[tuple, Value] = {}
+        self._named_weights: dict[str, Value] = {}
         self._sampler = Sampler(self.sample, self.seed) if self.sample is not None else None
         shards = ShardWriter(self.path, self._shard_bytes)
         self.weights = WeightFiles(self._weights, self.path.parent, self._hash_weights)
@@ -124,8 +127,10 @@ class Recorder(ContextDecorator):
 
         Arguments:
             op: name of the op: of ONNX (``"MatMul"``) or of PyTorch (``"aten::addmm"``).
-            operands: arrays (numpy, PyTorch, JAX, numbers), values that ``add`` returned, ``None`` for one left out.
-            results: the array that the call gave, or a list of them; ``None`` for one that is not recorded.
+            operands: arrays (numpy, PyTorch, JAX, numbers), ``Part``s, values that ``add`` or ``weight`` returned,
+                ``None`` for one left out.
+            results: the array that the call gave, or a ``Part`` of it, or a list of them; ``None`` for one that is not
+                recorded. Of a call with parts all is recorded as it is given, whatever ``sample`` says.
             attributes: all other arguments by name; further keywords are attributes, too.
             module: dotted path of the module that called the op.
             name: what a report calls the record.
@@ -139,16 +144,33 @@ class Recorder(ContextDecorator):
         self._open()
         given = results if isinstance(results, (list, tuple)) else [results]
         with self.paused():
-            arrays = [None if one is None or isinstance(one, Value) else as_array(one) for one in operands]
-            values = [one if isinstance(one, Value) or one is None else self._value_of(array)
+            arrays = [None if one is None or isinstance(one, (Value, GivenPart)) else as_array(one)
+                      for one in operands]
+            values = [one if isinstance(one, Value) or one is None else
+                      self._value_of_part(one) if isinstance(one, GivenPart) else self._value_of(array)
                       for one, array in zip(operands, arrays)]
-            outcomes = [None if one is None else as_array(one) for one in given]
-            made = [None if array is None else self._result_of(array) for array in outcomes]
+            outcomes = [None if one is None or isinstance(one, GivenPart) else as_array(one) for one in given]
+            made = [self._value_of_part(one) if isinstance(one, GivenPart) else
+                    None if array is None else self._result_of(array) for one, array in zip(given, outcomes)]
             all_attributes = {**(attributes or {}), **more_attributes}
             fields = {"module": module, "name": name, "arithmetic": arithmetic, "opset": opset, "device": device,
                       "rank": rank}
             self.add_call(op, values, arrays, made, outcomes, attributes_of(all_attributes), fields)
         return made
+
+    def weight(self, name: str) -> Value:
+        """A tensor of the files with weights, as an operand for ``add``. Its numbers are not read.
+
+        Raises ``Error`` where no file given as ``weights`` has a tensor of this name, or several have one.
+        """
+        if name not in self._named_weights:
+            place, element_type, shape = self.weights.named(name)
+            self._count += 1
+            value = Value(f"v{self._count}", element_type, shape)
+            value.whole = self._take_identity(value)
+            self._open().describe(value.whole, value.type, value.shape, **place)
+            self._named_weights[name] = value
+        return self._named_weights[name]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -278,7 +300,7 @@ class Recorder(ContextDecorator):
 
     def _plan(self, op: str, operands: Sequence[Value | None], operand_arrays: Sequence[Array | None],
               results: Sequence[Value | None], result_arrays: Sequence[Array | None], attributes: dict) -> Plan:
-        if self._sampler is None:
+        if self._sampler is None or any(value is not None and value.given for value in [*operands, *results]):
             return Plan([WHOLE] * len(operands), [WHOLE] * len(results))
         known = [value is None or value.whole is not None or self.is_small(value) for value in operands]
         return self._sampler.plan(op, attributes, operands, operand_arrays, known, results, result_arrays)
@@ -286,6 +308,8 @@ class Recorder(ContextDecorator):
     def _keep_operand(self, value: Value | None, array: Array | None, part: Part) -> str | None:
         if value is None or value.whole is not None:
             return value.whole if value else None
+        if array is None and value.given:
+            return value.given
         if array is None:
             raise Error(f"{self.path}: only a part of the value {value.identity} is recorded; give its array")
         return self.keep_whole(value, array) if self.is_small(value) else self._keep(value, array, part)
@@ -294,7 +318,7 @@ class Recorder(ContextDecorator):
                      draws: int) -> str | None:
         """Stores a result: a small one wholly, unless operands are recorded in part, so that all of it is judged."""
         if value is None or array is None or isinstance(part, Nothing):
-            return None
+            return value.given if value else None
         if isinstance(part, Whole) or not in_part and (self.is_small(value) or is_larger_than_half(part, value)):
             return self.keep_whole(value, array)
         return self._keep_part(value, array, part, {"draws": draws} if draws else {})
@@ -325,6 +349,18 @@ class Recorder(ContextDecorator):
         key = self._content(array)
         if key not in self._contents:
             self._contents[key] = self.new_value(array)
+        return self._contents[key]
+
+    def _value_of_part(self, part: GivenPart) -> Value:
+        """A value of which this part is stored, once: equal parts are one value."""
+        key = (*self._content(part.array), part.shape, part.draws,
+               *((suffix, taken.tobytes()) for suffix, taken in part.indices().items()))
+        if key not in self._contents:
+            self._count += 1
+            value = Value(f"v{self._count}", part.type, part.shape)
+            value.given = self._take_identity(value)
+            self._open().store(value.given, part.array.whole(), part.shape, part.description(), part.indices())
+            self._contents[key] = value
         return self._contents[key]
 
     def _result_of(self, array: Array) -> Value:

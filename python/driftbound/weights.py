@@ -44,6 +44,15 @@ class WeightFiles:
                 kind = entry["dtype"], tuple(entry["shape"])
                 self._tensors.setdefault(kind, []).append((reader, name, tensor))
 
+    def named(self, name: str) -> tuple[dict[str, str], str, tuple[int, ...]]:
+        """``file`` and ``name``, element type and shape of the tensor of this name."""
+        found = [(kind, file) for kind, tensors in self._tensors.items() for _, file, tensor in tensors
+                 if tensor == name]
+        if len(found) != 1:
+            raise Error(f"weights: {len(found) or 'no'} files have a tensor '{name}'; it has to be in one of them")
+        ((element_type, shape), file), = found
+        return {"file": file, "name": name}, element_type, shape
+
     def find(self, array: Array) -> dict[str, str] | None:
         """``file`` and ``name`` of a tensor with this type, this shape and these bytes, or ``None``."""
         candidates = self._tensors.get((array.type or "", array.shape))

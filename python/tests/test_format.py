@@ -234,3 +234,53 @@ def test_files_that_are_cut_off(tmp_path):
     path.write_bytes(b"12")
     with pytest.raises(driftbound.Error, match="no .safetensors file"):
         safetensors.Reader(path)
+
+
+def test_parts_that_the_program_gives(run_path, tmp_path):
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((50, 8), np.float32), random.standard_normal((8, 30), np.float32)
+    y = x @ w
+    safetensors.write(tmp_path / "w.safetensors", {"fc.w": safetensors.Tensor("F32", w.shape, w)}, {})
+    rows, elements = np.array([3, 7, 20]), np.array([3 * 30 + 2, 7 * 30, 20 * 30 + 29])
+    with recorded(run_path, sample=100, weights=tmp_path / "w.safetensors", arithmetic="fp32") as recorder:
+        some = driftbound.Part(x[rows], x.shape, axes={0: rows})
+        (value,) = recorder.add("MatMul", [some, recorder.weight("fc.w")],
+                                driftbound.Part(y.reshape(-1)[elements], y.shape, elements=elements, draws=3))
+        recorder.add("Relu", [value], driftbound.Part(np.maximum(y.reshape(-1)[elements], 0), y.shape,
+                                                      elements=elements))
+        recorder.add("MatMul", [driftbound.Part(x[rows], x.shape, axes={0: rows}), w],
+                     driftbound.Part(y[rows], y.shape, axes={0: rows}))
+    run = Run(run_path)
+    first, second, third = run.records
+    run.check_part(first["operands"][0], x)
+    run.check_part(first["results"][0], y)
+    run.check_part(second["results"][0], np.maximum(y, 0))
+    assert run.values[first["results"][0]]["part"] == {"elements": True, "draws": 3}
+    assert run.values[first["operands"][1]] == {"type": "F32", "shape": [8, 30], "file": "w.safetensors",
+                                                "name": "fc.w"}
+    assert second["operands"] == first["results"] and third["operands"][0] == first["operands"][0]
+    assert run.values[third["operands"][1]]["name"] == "fc.w", "the array is found in the file"
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({}, "either axes or elements"),
+        ({"axes": {0: [0, 1]}, "elements": [0]}, "either axes or elements"),
+        ({"axes": {2: [0, 1]}}, "has no axis 2"),
+        ({"axes": {0: [1, 0]}}, "ascending"),
+        ({"axes": {0: [0, 9]}}, "below 9"),
+        ({"axes": {0: [0, 1, 2]}}, r"is \[2, 3\], and its indices make it \[3, 3\]"),
+        ({"elements": [0, 1]}, "make it"),
+    ],
+)
+def test_parts_that_do_not_fit(options, message):
+    with pytest.raises(driftbound.Error, match=message):
+        driftbound.Part(A, (9, 3), **options)
+
+
+def test_weights_that_are_not_there(run_path):
+    with recorded(run_path) as recorder:
+        recorder.add("Neg", [A], -A)
+        with pytest.raises(driftbound.Error, match="no files have a tensor 'w'"):
+            recorder.weight("w")
