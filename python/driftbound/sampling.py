@@ -84,8 +84,9 @@ class Plan:
     draws: int = 0  #: independent ones among the elements, or rows, of the results; 0: no such number is known
 
 
-#: Numbers of an operand that rows or images may take beyond the fewest that are recorded of them.
-_MOST_NUMBERS = 1 << 17
+#: Numbers of an operand that rows may take, and images, beyond the fewest that are recorded of them.
+_MOST_NUMBERS_OF_ROWS = 1 << 19
+_MOST_NUMBERS_OF_IMAGES = 1 << 17
 
 #: Keys and values that the heads of an attention may take together.
 _MOST_NUMBERS_OF_HEADS = 1 << 23
@@ -198,7 +199,7 @@ class Sampler:
             return None
         place = {axis: i for i, axis in enumerate(kept)}
         outer = tuple(source[axis] for axis in lead)
-        draws = max(-(-self.elements // width), self._share(64), min(self._share(8), _MOST_NUMBERS // width))
+        draws = max(-(-self.elements // width), self._share(64), min(self._share(8), _MOST_NUMBERS_OF_ROWS // width))
         if draws > math.prod(outer) / 2:
             return Plan([WHOLE] * len(call.operands), [WHOLE] * len(call.results))
         extremes = [np.ravel_multi_index([at[place[axis]] for axis in lead], outer) for at in call.extreme_positions()]
@@ -254,7 +255,7 @@ class Sampler:
 
     def _lookup(self, call: _Call) -> Plan | None:
         table, ids, result = call.operands[0], call.operands[1], call.results[0]
-        if table is None or ids is None or result != (*ids, *table[1:]):
+        if table is None or ids is None or result != (*ids, *table[1:]) or call.operand_arrays[1] is None:
             return None
         taken = self._drawn_elements(call, self.elements)
         inner = math.prod(table[1:])
@@ -273,7 +274,8 @@ class Sampler:
             return None
         if op_kinds.is_transposed_convolution(call.op, call.attributes):
             return None
-        images = max(1, self.elements // 500, min(self._share(8), _MOST_NUMBERS // max(math.prod(source[1:]), 1)))
+        affordable = _MOST_NUMBERS_OF_IMAGES // max(math.prod(source[1:]), 1)
+        images = max(1, self.elements // 500, min(self._share(8), affordable))
         channels = max(16, self._share(32))
         any_image = call.known[0] or images > result[0] / 2
         any_channel = call.known[1] or channels > result[1] / 2
