@@ -4,13 +4,13 @@
   /usr/bin/python3 scripts/decoder_of_8b.py [--layers 32] [--tokens 4096] [--sample 1000] [--threads 2] [--seed 1]
                                             [--keep FOLDER]
 
-Needs PyTorch, and the program (the variable DRIFTBOUND, or build/*/driftbound). Width 4096, 32 heads of 128 that share 8
-heads of keys and values, feed-forward 14336, vocabulary 128,256; bfloat16 with float32 sums, as a GPU computes it.
+Needs PyTorch, and the program (the variable DRIFTBOUND, or build/*/driftbound). Width 4096, 32 heads of 128 that share
+8 heads of keys and values, feed-forward 14336, vocabulary 128,256; bfloat16 with float32 sums, as a GPU computes it.
 
-One layer's weights are made on the fly, and all layers refer to that file. Of the tokens max(64, S / 8) are drawn, and
-only their numbers go through the layers: every record has the operands that it names and what honest arithmetic makes of
-them. The keys and values of the other tokens are random numbers. Prints how long recording and judging took, the
-program's peak of memory, and how many records do not hold. Exit status 1 where there are any.
+One layer's weights are made on the fly, and all layers refer to that file. With S elements a record max(64, S / 8)
+tokens are drawn, and only their numbers go through the layers: every record has the operands that it names and what
+honest arithmetic makes of them. The keys and values of the other tokens are random numbers. Prints how long recording
+and judging took, the program's peak of memory, and how many records do not hold. Exit status 1 where there are any.
 """
 import argparse
 import json
