@@ -265,7 +265,8 @@ class Sampler:
         from_table = from_table[(from_table >= 0) & (from_table < math.prod(table))]
         operands: list[Part] = [WHOLE] * len(call.operands)
         operands[0] = Elements(from_table)
-        operands[1] = Elements(places)
+        if math.prod(ids) > 64 * self.small:  # the program judges lookups of which it has all ids
+            operands[1] = Elements(places)
         return Plan(operands, [Elements(taken)], self.elements)
 
     def _convolution(self, call: _Call) -> Plan | None:
