@@ -113,8 +113,8 @@ class TorchArithmetics:
         if prefix == "cpu":
             if narrow is None and product and self._cpu_rounds_to_bf16():
                 return "cpu fp32 by bf16"
-            if narrow is not None and product and self._release() < (2, 0):
-                return f"cpu {narrow} sums"
+            if narrow is not None and self._release() < (2, 1):
+                return f"cpu {narrow} steps"
             return f"cpu {narrow or 'fp32'}"
         if narrow is None:
             return f"{prefix} tf32" if self._uses_tf32(product, convolution) else f"{prefix} fp32"
@@ -137,8 +137,8 @@ class TorchArithmetics:
         for narrow in ("bf16", "fp16"):
             self._declare(f"cpu {narrow}", "fp32", narrow, **accuracy,
                           source=where + f"{narrow} operands, float32 sums")
-            # Measured of PyTorch 1.13: products and sums of matrices are rounded one by one.
-            self._declare(f"cpu {narrow} sums", narrow, source=where + f"{narrow} products and sums", **accuracy)
+            # Measured of PyTorch 1.13: products and sums, and steps inside of functions, are rounded one by one.
+            self._declare(f"cpu {narrow} steps", narrow, source=where + f"every step rounded to {narrow}", **accuracy)
 
     def _declare_cuda(self, capability: tuple[int, int]) -> None:
         prefix = f"cuda {capability[0]}.{capability[1]}"

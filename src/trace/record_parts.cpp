@@ -18,6 +18,7 @@
 #include "model/shapes.hpp"
 #include "model/text.hpp"
 #include "model/variant.hpp"
+#include "trace/scaled_product.hpp"
 #include "trace/value_view.hpp"
 
 namespace driftbound {
@@ -51,6 +52,9 @@ private:
   std::uint64_t state_;
 };
 
+template <class T>
+concept AnyReduction = Reduction<T> || CompositeReduction<T>;
+
 template <class Test>
 bool all_nodes(const Graph& graph, const Test& test) {
   return std::all_of(graph.nodes.begin(), graph.nodes.end(), test);
@@ -69,6 +73,8 @@ bool is_reshaping(const Op& op) {
   return std::visit([]<class T>(const T&) { return Reshaping<T>; }, op);
 }
 
+std::optional<double> result_of_infinite(const Graph& steps, std::vector<double> operands);
+
 /// What IEEE arithmetic makes of operands that are not all finite; empty: that is not known here.
 std::optional<double> result_of_infinite(const Op& op, const std::vector<double>& x) {
   return std::visit(Overloaded{
@@ -82,9 +88,26 @@ std::optional<double> result_of_infinite(const Op& op, const std::vector<double>
                         [&](const op::Identity&) { return std::optional(x[0]); },
                         [&](const op::Cast&) { return std::optional(x[0]); },
                         [&](const op::Choice&) { return std::optional(x[0] > 0.5 ? x[1] : x[2]); },
+                        [&](const op::Segment& segment) { return result_of_infinite(*segment.graph, x); },
                         [](const auto&) { return std::optional<double>(); },
                     },
                     op);
+}
+
+/// The same of several steps, whose constants are numbers.
+std::optional<double> result_of_infinite(const Graph& steps, std::vector<double> operands) {
+  std::vector<double> numbers(steps.values.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) numbers[steps.inputs[i]] = operands[i];
+  for (ValueId id = 0; id < steps.values.size(); ++id)
+    if (steps.is_constant(id)) numbers[id] = steps.value(id).constant.to_double().values.front();
+  for (const Node& node : steps.nodes) {
+    std::vector<double> inputs;
+    for (const ValueId id : node.inputs) inputs.push_back(numbers[id]);
+    const std::optional<double> result = result_of_infinite(node.op, inputs);
+    if (!result) return std::nullopt;
+    numbers[node.output] = *result;
+  }
+  return numbers[steps.outputs.front()];
 }
 
 bool are_same(double a, double b) {
@@ -328,6 +351,7 @@ private:
     const bool are_together =
         step == 1 && !numbers.empty() && std::adjacent_find(numbers.begin(), numbers.end(), is_gap) == numbers.end();
     if (are_together) return view.range(numbers.front(), shape);
+    view.require_room(element_count(shape));
     const std::size_t width = bytes_per_element(view.type());
     std::vector<std::byte> bytes(static_cast<std::size_t>(element_count(shape)) * width);
     for (std::size_t s = 0; s < numbers.size(); ++s)
@@ -480,9 +504,8 @@ private:
     });
   }
 
-  /// The operands of the one node, of those that the samples have and of the constants.
+  /// The operands of the one node, or of the segment that several are, of those that the samples have and of constants.
   std::vector<double> with_constants(const std::vector<double>& of_sample) const {
-    if (graph_.nodes.size() != 1) return of_sample;
     std::vector<std::size_t> position(graph_.values.size(), 0);
     std::vector<std::optional<double>> fixed(graph_.values.size());
     std::size_t next = 0;
@@ -495,8 +518,13 @@ private:
       }
     }
     std::vector<double> operands;
-    for (const ValueId id : graph_.nodes.front().inputs)
-      operands.push_back(fixed[id] ? *fixed[id] : of_sample[position[id]]);
+    const auto add = [&](ValueId id) { operands.push_back(fixed[id] ? *fixed[id] : of_sample[position[id]]); };
+    if (graph_.nodes.size() == 1) {
+      for (const ValueId id : graph_.nodes.front().inputs) add(id);
+      return operands;
+    }
+    for (ValueId id = 0; id < graph_.values.size(); ++id)
+      if (graph_.value(id).kind != ValueKind::computed) add(id);
     return operands;
   }
 
@@ -587,8 +615,7 @@ private:
     cut_product(factors, shape_of(root.output));
   }
 
-  /// alpha A B + beta C. Programs may scale parts of a sum, and add the addend in between: so a scaled product is one of
-  /// scaled operands, in any order.
+  /// alpha A B + beta C.
   void add_product(Draft& draft, const Factors& factors, bool is_transposed, const std::vector<ValueId>& inputs) {
     const op::Gemm plain{1.0, 1.0, false, is_transposed};
     const bool scales_addend = factors.c && factors.beta != 1.0;
@@ -601,15 +628,8 @@ private:
     for (const ValueId id : inputs)
       operands.push_back(
           steps.add_input(fmt::format("operand/{}", operands.size()), draft.part.graph.value(id).type, {}));
-    const auto scaled = [&](ValueId id, double factor, const char* name) {
-      if (factor == 1.0) return id;
-      return steps.add_node(
-          name, op::Mul{},
-          {id, steps.add_constant(std::string(name) + "/factor", StoredTensor::from(Tensor<double>({}, {factor})))});
-    };
-    operands[0] = scaled(operands[0], factors.alpha, "scaled");
-    if (factors.c) operands[2] = scaled(operands[2], factors.beta, "addend");
-    steps.outputs = {steps.add_node("product", plain, operands)};
+    const op::Gemm scaled{factors.alpha, factors.beta, false, is_transposed};
+    steps.outputs = {add_scaled_product(steps, "product", scaled, operands)};
     add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, inputs);
   }
 
@@ -919,222 +939,228 @@ private:
     const auto is_last = [&](std::int64_t axis) { return normalized_axis(axis, rank) + 1 == rank; };
     return is_elementwise(node.op) ||
            std::visit(Overloaded{
-                          [&]<class T>(const T& reduction) requires(Reduction<T> || CompositeReduction<T>) {
+                          [&](const AnyReduction auto& reduction) {
                             return reduction.keep_axes && reduction.axes.size() == 1 && is_last(reduction.axes.front());
-  }
-  , [&](const op::Softmax& softmax) { return is_last(softmax.axis); },
-      [&](const op::LogSoftmax& softmax) { return is_last(softmax.axis); },
-      [&](const op::LayerNormalization& norm) { return is_last(norm.axis); },
-      [&](const op::RMSNormalization& norm) { return is_last(norm.axis); },
-      [&](const op::Slice& slice) { return slice.axes.size() == 1 && is_last(slice.axes.front()); },
-      [](const auto&) { return false; },
+                          },
+                          [&](const op::Softmax& softmax) { return is_last(softmax.axis); },
+                          [&](const op::LogSoftmax& softmax) { return is_last(softmax.axis); },
+                          [&](const op::LayerNormalization& norm) { return is_last(norm.axis); },
+                          [&](const op::RMSNormalization& norm) { return is_last(norm.axis); },
+                          [&](const op::Slice& slice) { return slice.axes.size() == 1 && is_last(slice.axes.front()); },
+                          [](const auto&) { return false; },
                       },
                       node.op);
-                      }  // namespace
+  }
 
-                      /// A node of the same op whose axis is counted from the end.
-                      static Op with_last_axis(Op op) {
+  /// A node of the same op whose axis is counted from the end.
+  static Op with_last_axis(Op op) {
     std::visit(Overloaded{
-                   []<class T>(T& reduction) requires(Reduction<T> || CompositeReduction<T>) { reduction.axes = {-1};
-                      }
-                      , [](op::Softmax& softmax) { softmax.axis = -1; },
-                          [](op::LogSoftmax& softmax) { softmax.axis = -1; },
-                          [](op::LayerNormalization& norm) { norm.axis = -1; },
-                          [](op::RMSNormalization& norm) { norm.axis = -1; },
-                          [](op::Slice& slice) { slice.axes = {-1}; }, [](auto&) {},
-                      }  // namespace driftbound
-,
+                   [](AnyReduction auto& reduction) { reduction.axes = {-1}; },
+                   [](op::Softmax& softmax) { softmax.axis = -1; },
+                   [](op::LogSoftmax& softmax) { softmax.axis = -1; },
+                   [](op::LayerNormalization& norm) { norm.axis = -1; },
+                   [](op::RMSNormalization& norm) { norm.axis = -1; },
+                   [](op::Slice& slice) { slice.axes = {-1}; },
+                   [](auto&) {},
+               },
                static_cast<OpAlternatives&>(op));
-return op;
-}
-
-/// Returns false, and hands out nothing, where some node or operand is not of that kind.
-bool cut_segment_by_rows() {
-  const Shape& shape = computed_.shape();
-  if (shape.size() < 2) return false;
-  const Shape outer(shape.begin(), shape.end() - 1);
-  // A value has a row for every row of the result, or is the same for all.
-  const auto has_rows = [&](const Shape& of) { return Shape(of.begin(), of.end() - (of.empty() ? 0 : 1)) == outer; };
-  const auto is_same = [](const Shape& of) { return of.empty() || element_count(of) == of.back(); };
-  for (ValueId id = 0; id < graph_.values.size(); ++id)
-    if (!has_rows(shapes_[id]) && !(is_same(shapes_[id]) && graph_.value(id).kind != ValueKind::computed)) return false;
-  if (!all_nodes(graph_, [&](const Node& node) { return works_by_rows(node); })) return false;
-  Draft draft;
-  Graph steps;
-  std::vector<ValueId> inside(graph_.values.size()), inputs;
-  std::vector<std::pair<ValueView, std::int64_t>> reads;  // by input of the draft: the view and the length of a row
-  for (ValueId id = 0; id < graph_.values.size(); ++id) {
-    if (graph_.value(id).kind == ValueKind::computed) continue;
-    const ValueView view = operand_of(id);
-    inside[id] = steps.add_input(graph_.value(id).name, view.type(), {});
-    if (has_rows(shapes_[id])) {
-      const std::int64_t length = shapes_[id].back();
-      inputs.push_back(add_input(draft, view.type(), {length}));
-      reads.emplace_back(view, length);
-    } else {
-      const Shape row = shapes_[id].empty() ? Shape{} : Shape{shapes_[id].back()};
-      inputs.push_back(draft.part.graph.add_constant(graph_.value(id).name, view.range(0, row)));
-    }
+    return op;
   }
-  for (const Node& node : graph_.nodes) {
-    std::vector<ValueId> operands;
-    for (const ValueId id : node.inputs) operands.push_back(inside[id]);
-    inside[node.output] = steps.add_node(node.name, with_last_axis(node.op), std::move(operands));
-  }
-  steps.outputs = {inside[graph_.outputs.front()]};
-  add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, inputs);
-  const std::int64_t length = shape.back();
-  std::int64_t longest = length;
-  for (const auto& [view, of_row] : reads) longest = std::max(longest, of_row);
-  const Numbers all = chosen_rows(computed_, computed_.size() / std::max<std::int64_t>(length, 1), length, longest);
-  in_turn(all, std::max<std::int64_t>(most_numbers_of_part / std::max<std::int64_t>(longest, 1), 1), [&](Numbers rows) {
-    const auto firsts = [&](std::int64_t of_row) {
-      Numbers numbers;
-      for (const std::int64_t row : rows) numbers.push_back(row * of_row);
-      return numbers;
-    };
-    for (const auto& [view, of_row] : reads)
-      drop_lacking(view, rows, length, [of_row = of_row](std::int64_t row) { return Line{row * of_row, 1, of_row}; });
-    if (rows.empty()) return true;
-    std::vector<StoredTensor> tensors;
-    for (const auto& [view, of_row] : reads) tensors.push_back(lines(view, firsts(of_row), 1, of_row, {of_row}));
-    StoredTensor computed = lines(computed_, firsts(length), 1, length, {length});
-    const double share = share_of(rows.size(), all.size());
-    return hand_out(draft, std::move(tensors), std::move(computed), firsts(length), 1, share);
-  });
-  return true;
-}
 
-// ---- attention
-
-/// One query of one head a part, with the keys that it sees.
-void cut_attention(const Node& root, const op::Attention& attention) {
-  const Shape q = shape_of(root.inputs[0]), k = shape_of(root.inputs[1]), v = shape_of(root.inputs[2]);
-  const bool is_plain = q.size() == 4 && k.size() == 4 && v.size() == 4 &&
-                        q[1] % std::max<std::int64_t>(k[1], 1) == 0 &&
-                        attention.result == op::Attention::Result::attended;
-  if (!is_plain) return cut_whole();
-  const ValueView query = operand_of(root.inputs[0]), key = operand_of(root.inputs[1]);
-  const ValueView value = operand_of(root.inputs[2]);
-  const Shape scores = {q[0], q[1], q[2], k[2]};
-  std::optional<ValueView> addend;
-  std::optional<BroadcastIndex> addend_index, visible_index;
-  if (root.inputs.size() > 3) {
-    addend = operand_of(root.inputs[3]);
-    addend_index.emplace(shape_of(root.inputs[3]), scores);
-  }
-  if (!attention.visible.empty())
-    visible_index.emplace(attention.visible_shape.empty() ? Shape{1} : attention.visible_shape, scores);
-  const std::int64_t shared = q[1] / std::max<std::int64_t>(k[1], 1);
-  const std::int64_t draws = std::min(
-      options_.draws,
-      std::max<std::int64_t>(most_numbers_of_sampled_heads / std::max<std::int64_t>(k[2] * (k[3] + v[3]), 1), 8));
-  Numbers queries = chosen(q[0] * q[1] * q[2], draws);
-  if (!computed_.is_whole())
-    std::erase_if(queries, [&](std::int64_t at) { return !computed_.has(at * v[3], 1, v[3]); });
-  for (const std::int64_t at : queries) {
-    const std::int64_t i = at % q[2], head = at / q[2], n = head / q[1];
-    const std::int64_t key_head = n * k[1] + head % q[1] / shared;
-    Numbers seen, keys, values, addends;
-    for (std::int64_t j = 0; j < k[2]; ++j) {
-      const std::int64_t score = at * k[2] + j;
-      if (attention.is_causal && j > i + attention.first_query) continue;
-      if (visible_index && !attention.visible[(*visible_index)(static_cast<std::size_t>(score))]) continue;
-      seen.push_back(j);
-      keys.push_back((key_head * k[2] + j) * k[3]);
-      values.push_back((key_head * k[2] + j) * v[3]);
-      if (addend) addends.push_back(static_cast<std::int64_t>((*addend_index)(static_cast<std::size_t>(score))));
-    }
-    const auto is_there = [](const ValueView& view, const Numbers& firsts, std::int64_t count) {
-      return std::all_of(firsts.begin(), firsts.end(), [&](std::int64_t f) { return view.has(f, 1, count); });
-    };
-    if (!query.has(at * q[3], 1, q[3]) || !is_there(key, keys, k[3]) || !is_there(value, values, v[3]) ||
-        (addend && !is_there(*addend, addends, 1))) {
-      coverage_.lacking += v[3];
-      continue;
-    }
-    if (seen.empty()) continue;
-    const auto count = static_cast<std::int64_t>(seen.size());
+  /// Returns false, and hands out nothing, where some node or operand is not of that kind.
+  bool cut_segment_by_rows() {
+    const Shape& shape = computed_.shape();
+    if (shape.size() < 2) return false;
+    const Shape outer(shape.begin(), shape.end() - 1);
+    // A value has a row for every row of the result, or is the same for all.
+    const auto has_rows = [&](const Shape& of) { return Shape(of.begin(), of.end() - (of.empty() ? 0 : 1)) == outer; };
+    const auto is_same = [](const Shape& of) { return of.empty() || element_count(of) == of.back(); };
+    for (ValueId id = 0; id < graph_.values.size(); ++id)
+      if (!has_rows(shapes_[id]) && !(is_same(shapes_[id]) && graph_.value(id).kind != ValueKind::computed))
+        return false;
+    if (!all_nodes(graph_, [&](const Node& node) { return works_by_rows(node); })) return false;
     Draft draft;
-    std::vector<ValueId> inputs = {add_input(draft, query.type(), {1, 1, q[3]}),
-                                   add_input(draft, key.type(), {1, count, k[3]}),
-                                   add_input(draft, value.type(), {1, count, v[3]})};
-    const auto one = [](StoredTensor tensor, Shape shape) {
+    Graph steps;
+    std::vector<ValueId> inside(graph_.values.size()), inputs;
+    std::vector<std::pair<ValueView, std::int64_t>> reads;  // by input of the draft: the view and the length of a row
+    for (ValueId id = 0; id < graph_.values.size(); ++id) {
+      if (graph_.value(id).kind == ValueKind::computed) continue;
+      const ValueView view = operand_of(id);
+      inside[id] = steps.add_input(graph_.value(id).name, view.type(), {});
+      if (has_rows(shapes_[id])) {
+        const std::int64_t length = shapes_[id].back();
+        inputs.push_back(add_input(draft, view.type(), {length}));
+        reads.emplace_back(view, length);
+      } else {
+        const Shape row = shapes_[id].empty() ? Shape{} : Shape{shapes_[id].back()};
+        inputs.push_back(draft.part.graph.add_constant(graph_.value(id).name, view.range(0, row)));
+      }
+    }
+    for (const Node& node : graph_.nodes) {
+      std::vector<ValueId> operands;
+      for (const ValueId id : node.inputs) operands.push_back(inside[id]);
+      inside[node.output] = steps.add_node(node.name, with_last_axis(node.op), std::move(operands));
+    }
+    steps.outputs = {inside[graph_.outputs.front()]};
+    add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, inputs);
+    const std::int64_t length = shape.back();
+    std::int64_t longest = length;
+    for (const auto& [view, of_row] : reads) longest = std::max(longest, of_row);
+    const Numbers all = chosen_rows(computed_, computed_.size() / std::max<std::int64_t>(length, 1), length, longest);
+    in_turn(all, std::max<std::int64_t>(most_numbers_of_part / std::max<std::int64_t>(longest, 1), 1),
+            [&](Numbers rows) {
+              const auto firsts = [&](std::int64_t of_row) {
+                Numbers numbers;
+                for (const std::int64_t row : rows) numbers.push_back(row * of_row);
+                return numbers;
+              };
+              for (const auto& [view, of_row] : reads)
+                drop_lacking(view, rows, length, [of_row = of_row](std::int64_t row) {
+                  return Line{row * of_row, 1, of_row};
+                });
+              if (rows.empty()) return true;
+              std::vector<StoredTensor> tensors;
+              for (const auto& [view, of_row] : reads)
+                tensors.push_back(lines(view, firsts(of_row), 1, of_row, {of_row}));
+              StoredTensor computed = lines(computed_, firsts(length), 1, length, {length});
+              const double share = share_of(rows.size(), all.size());
+              return hand_out(draft, std::move(tensors), std::move(computed), firsts(length), 1, share);
+            });
+    return true;
+  }
+
+  // ---- attention
+
+  /// One query of one head a part, with the keys that it sees.
+  void cut_attention(const Node& root, const op::Attention& attention) {
+    const Shape q = shape_of(root.inputs[0]), k = shape_of(root.inputs[1]), v = shape_of(root.inputs[2]);
+    const bool is_plain = q.size() == 4 && k.size() == 4 && v.size() == 4 &&
+                          q[1] % std::max<std::int64_t>(k[1], 1) == 0 &&
+                          attention.result == op::Attention::Result::attended;
+    if (!is_plain) return cut_whole();
+    const ValueView query = operand_of(root.inputs[0]), key = operand_of(root.inputs[1]);
+    const ValueView value = operand_of(root.inputs[2]);
+    const Shape scores = {q[0], q[1], q[2], k[2]};
+    std::optional<ValueView> addend;
+    std::optional<BroadcastIndex> addend_index, visible_index;
+    if (root.inputs.size() > 3) {
+      addend = operand_of(root.inputs[3]);
+      addend_index.emplace(shape_of(root.inputs[3]), scores);
+    }
+    if (!attention.visible.empty())
+      visible_index.emplace(attention.visible_shape.empty() ? Shape{1} : attention.visible_shape, scores);
+    const std::int64_t shared = q[1] / std::max<std::int64_t>(k[1], 1);
+    const std::int64_t draws = std::min(
+        options_.draws,
+        std::max<std::int64_t>(most_numbers_of_sampled_heads / std::max<std::int64_t>(k[2] * (k[3] + v[3]), 1), 8));
+    Numbers queries = chosen(q[0] * q[1] * q[2], draws);
+    if (!computed_.is_whole())
+      std::erase_if(queries, [&](std::int64_t at) { return !computed_.has(at * v[3], 1, v[3]); });
+    for (const std::int64_t at : queries) {
+      const std::int64_t i = at % q[2], head = at / q[2], n = head / q[1];
+      const std::int64_t key_head = n * k[1] + head % q[1] / shared;
+      Numbers seen, keys, values, addends;
+      for (std::int64_t j = 0; j < k[2]; ++j) {
+        const std::int64_t score = at * k[2] + j;
+        if (attention.is_causal && j > i + attention.first_query) continue;
+        if (visible_index && !attention.visible[(*visible_index)(static_cast<std::size_t>(score))]) continue;
+        seen.push_back(j);
+        keys.push_back((key_head * k[2] + j) * k[3]);
+        values.push_back((key_head * k[2] + j) * v[3]);
+        if (addend) addends.push_back(static_cast<std::int64_t>((*addend_index)(static_cast<std::size_t>(score))));
+      }
+      const auto is_there = [](const ValueView& view, const Numbers& firsts, std::int64_t count) {
+        return std::all_of(firsts.begin(), firsts.end(), [&](std::int64_t f) { return view.has(f, 1, count); });
+      };
+      if (!query.has(at * q[3], 1, q[3]) || !is_there(key, keys, k[3]) || !is_there(value, values, v[3]) ||
+          (addend && !is_there(*addend, addends, 1))) {
+        coverage_.lacking += v[3];
+        continue;
+      }
+      if (seen.empty()) continue;
+      const auto count = static_cast<std::int64_t>(seen.size());
+      Draft draft;
+      std::vector<ValueId> inputs = {add_input(draft, query.type(), {1, 1, q[3]}),
+                                     add_input(draft, key.type(), {1, count, k[3]}),
+                                     add_input(draft, value.type(), {1, count, v[3]})};
+      const auto one = [](StoredTensor tensor, Shape shape) {
+        return StoredTensor(tensor.type(), std::move(shape), tensor.bytes(),
+                            std::make_shared<const StoredTensor>(tensor));
+      };
+      std::vector<StoredTensor> tensors = {one(lines(query, {at * q[3]}, 1, q[3], {q[3]}), {1, 1, 1, q[3]}),
+                                           one(lines(key, keys, 1, k[3], {k[3]}), {1, 1, count, k[3]}),
+                                           one(lines(value, values, 1, v[3], {v[3]}), {1, 1, count, v[3]})};
+      if (addend) {
+        inputs.push_back(add_input(draft, addend->type(), {1, 1, count}));
+        tensors.push_back(one(lines(*addend, addends, 1, 1, {}), {1, 1, 1, count}));
+      }
+      op::Attention of_query;
+      of_query.scale = attention.scale;
+      of_query.softcap = attention.softcap;
+      add_node(draft, of_query, inputs);
+      StoredTensor computed = one(lines(computed_, {at * v[3]}, 1, v[3], {v[3]}), {1, 1, 1, v[3]});
+      const double share = share_of(1, queries.size());
+      if (!hand_out(draft, std::move(tensors), std::move(computed), {at * v[3]}, 1, share)) return;
+    }
+  }
+
+  // ---- anything else
+
+  void cut_whole() {
+    if (!computed_.is_whole() ||
+        !std::all_of(operands_.begin(), operands_.end(), [](const ValueView& view) { return view.is_whole(); })) {
+      coverage_.lacking = computed_.size();
+      return;
+    }
+    Draft draft;
+    std::vector<ValueId> inputs;
+    std::vector<StoredTensor> tensors;
+    for (const ValueView& operand : operands_) {
+      std::vector<DeclaredDimension> declared;
+      for (const std::int64_t extent : operand.shape()) declared.push_back({extent, ""});
+      const ValueId id = draft.part.graph.add_input(fmt::format("operand/{}", inputs.size()), operand.type(), declared);
+      draft.part.graph.values[id].has_declared_shape = true;
+      draft.inputs.push_back(id);
+      inputs.push_back(id);
+    }
+    const bool is_one = graph_.nodes.size() == 1 && all_are_inputs(graph_.nodes.front());
+    if (is_one) {
+      std::vector<ValueId> operands;
+      for (const ValueId id : graph_.nodes.front().inputs)
+        operands.push_back(inputs[static_cast<std::size_t>(std::find(graph_.inputs.begin(), graph_.inputs.end(), id) -
+                                                           graph_.inputs.begin())]);
+      add_node(draft, graph_.nodes.front().op, operands);
+    } else {
+      add_node(draft, op::Segment{std::make_shared<const Graph>(graph_)}, inputs);
+    }
+    // An axis 0 of extent 1 may count samples: then the part is one.
+    const bool has_sample_axis = !batch_layout(draft.part.graph).batched;
+    const auto as_sample = [&](const StoredTensor& tensor) {
+      Shape shape = tensor.shape();
+      if (has_sample_axis) shape.insert(shape.begin(), 1);
       return StoredTensor(tensor.type(), std::move(shape), tensor.bytes(),
                           std::make_shared<const StoredTensor>(tensor));
     };
-    std::vector<StoredTensor> tensors = {one(lines(query, {at * q[3]}, 1, q[3], {q[3]}), {1, 1, 1, q[3]}),
-                                         one(lines(key, keys, 1, k[3], {k[3]}), {1, 1, count, k[3]}),
-                                         one(lines(value, values, 1, v[3], {v[3]}), {1, 1, count, v[3]})};
-    if (addend) {
-      inputs.push_back(add_input(draft, addend->type(), {1, 1, count}));
-      tensors.push_back(one(lines(*addend, addends, 1, 1, {}), {1, 1, 1, count}));
-    }
-    op::Attention of_query;
-    of_query.scale = attention.scale;
-    of_query.softcap = attention.softcap;
-    add_node(draft, of_query, inputs);
-    StoredTensor computed = one(lines(computed_, {at * v[3]}, 1, v[3], {v[3]}), {1, 1, 1, v[3]});
-    const double share = share_of(1, queries.size());
-    if (!hand_out(draft, std::move(tensors), std::move(computed), {at * v[3]}, 1, share)) return;
+    for (const ValueView& operand : operands_) tensors.push_back(as_sample(operand.tensor()));
+    hand_out(draft, std::move(tensors), as_sample(computed_.tensor()), {0}, 1, 1.0);
   }
-}
 
-// ---- anything else
-
-void cut_whole() {
-  if (!computed_.is_whole() ||
-      !std::all_of(operands_.begin(), operands_.end(), [](const ValueView& view) { return view.is_whole(); })) {
-    coverage_.lacking = computed_.size();
-    return;
+  bool all_are_inputs(const Node& node) const {
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId id) { return graph_.value(id).kind == ValueKind::input; });
   }
-  Draft draft;
-  std::vector<ValueId> inputs;
-  std::vector<StoredTensor> tensors;
-  const auto with_sample = [](const StoredTensor& tensor) {
-    Shape shape = tensor.shape();
-    shape.insert(shape.begin(), 1);
-    return StoredTensor(tensor.type(), std::move(shape), tensor.bytes(), std::make_shared<const StoredTensor>(tensor));
-  };
-  for (const ValueView& operand : operands_) {
-    std::vector<DeclaredDimension> declared;
-    for (const std::int64_t extent : operand.shape()) declared.push_back({extent, ""});
-    const ValueId id = draft.part.graph.add_input(fmt::format("operand/{}", inputs.size()), operand.type(), declared);
-    draft.part.graph.values[id].has_declared_shape = true;
-    draft.inputs.push_back(id);
-    inputs.push_back(id);
-    tensors.push_back(with_sample(operand.tensor()));
-  }
-  const bool is_one = graph_.nodes.size() == 1 && all_are_inputs(graph_.nodes.front());
-  if (is_one) {
-    std::vector<ValueId> operands;
-    for (const ValueId id : graph_.nodes.front().inputs)
-      operands.push_back(inputs[static_cast<std::size_t>(std::find(graph_.inputs.begin(), graph_.inputs.end(), id) -
-                                                         graph_.inputs.begin())]);
-    add_node(draft, graph_.nodes.front().op, operands);
-  } else {
-    add_node(draft, op::Segment{std::make_shared<const Graph>(graph_)}, inputs);
-  }
-  hand_out(draft, std::move(tensors), with_sample(computed_.tensor()), {0}, 1, 1.0);
-}
 
-bool all_are_inputs(const Node& node) const {
-  return std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [&](ValueId id) { return graph_.value(id).kind == ValueKind::input; });
-}
-
-const Record& record_;
-Graph graph_;
-std::vector<ValueView> operands_;  ///< by input of the graph
-ValueView computed_;
-Trace empty_;
-CutOptions options_;
-const Take& take_;
-Random random_;
-std::vector<Shape> shapes_;
-ResultCoverage coverage_;
-}
-;
+  const Record& record_;
+  Graph graph_;
+  std::vector<ValueView> operands_;  ///< by input of the graph
+  ValueView computed_;
+  Trace empty_;
+  CutOptions options_;
+  const Take& take_;
+  Random random_;
+  std::vector<Shape> shapes_;
+  ResultCoverage coverage_;
+};
 
 bool is_unknown_op(const Unsupported& error) {
   return std::string_view(error.what()).starts_with("this version does not know the op");
@@ -1160,6 +1186,10 @@ std::vector<ResultCoverage> cut_record(const RecordedRun& run, std::size_t index
     coverage.why_not = why;
     all.push_back(coverage);
   };
+  const auto may_be_judged = [&](const std::optional<std::string>& id) {
+    return id && (!run.has(*id) || is_float(run.type_of(*id)));
+  };
+  if (std::none_of(record.results.begin(), record.results.end(), may_be_judged)) return all;  // integers, truth values
   CallMeaning meaning;
   try {
     for (const auto& id : record.operands)

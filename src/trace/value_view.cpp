@@ -163,6 +163,13 @@ bool ValueView::copy(std::int64_t first, std::int64_t step, std::int64_t count, 
   return true;
 }
 
+void ValueView::require_room(std::int64_t elements) const {
+  constexpr std::int64_t few = std::int64_t{1} << 22, copies = 16;
+  if (elements > std::max(few, copies * static_cast<std::int64_t>(stored_.size())))
+    throw Unsupported(
+        fmt::format("a view repeats {} stored elements, and {} of it are needed at once", stored_.size(), elements));
+}
+
 StoredTensor ValueView::range(std::int64_t first, Shape shape) const {
   const std::size_t width = bytes_per_element(type());
   const auto count = static_cast<std::size_t>(element_count(shape));
@@ -170,6 +177,7 @@ StoredTensor ValueView::range(std::int64_t first, Shape shape) const {
     return StoredTensor(type(), std::move(shape),
                         stored_.bytes().subspan(static_cast<std::size_t>(offset_ + first) * width, count * width),
                         std::make_shared<const StoredTensor>(stored_));
+  require_room(static_cast<std::int64_t>(count));
   std::vector<std::byte> bytes(count * width);
   const std::int64_t line = shape_.empty() ? 1 : shape_.back();
   for (std::int64_t done = 0; done < static_cast<std::int64_t>(count);) {
@@ -319,7 +327,8 @@ private:
     std::vector<const StoredTensor*> pointers;
     for (const ValueView& operand : operands) tensors.push_back(operand.tensor());
     for (const StoredTensor& tensor : tensors) pointers.push_back(&tensor);
-    Allowance allowance(std::numeric_limits<std::size_t>::max());
+    Allowance allowance(std::size_t{1} << 25);
+    for (const StoredTensor& tensor : tensors) allowance.add(16 * tensor.bytes().size());
     std::optional<StoredTensor> folded = fold(op, pointers, allowance);
     if (!folded) throw Unsupported("its numbers are not recorded, and do not follow from others exactly");
     return ValueView(std::move(*folded), shape);

@@ -31,8 +31,11 @@ public:
   bool has(std::int64_t first, std::int64_t step, std::int64_t count) const;
   /// The row-major numbers of all elements that are there, ascending.
   std::vector<std::int64_t> recorded() const;
+  /// Throws:    Unsupported where so many elements are far more than are stored, so that a small file would take much
+  ///            memory
+  void require_room(std::int64_t elements) const;
   /// Consecutive elements, without copying where they lie so.
-  /// Throws:    Unsupported where one of them is not there
+  /// Throws:    Unsupported where one of them is not there; as require_room()
   StoredTensor range(std::int64_t first, Shape shape) const;
   /// All elements.
   /// Throws:    as range()

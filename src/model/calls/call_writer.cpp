@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "driftbound/num/errors.hpp"
+#include "driftbound/num/format.hpp"
+#include "model/convert.hpp"
 #include "model/shapes.hpp"
 #include "model/text.hpp"
 
@@ -135,14 +137,35 @@ void CallWriter::ignore(std::initializer_list<std::string_view> names) {
   asked_for_.insert(asked_for_.end(), names.begin(), names.end());
 }
 
+void CallWriter::ignore_all() {
+  for (const auto& [name, attribute] : call_.attributes) asked_for_.push_back(name);
+}
+
 void CallWriter::require_all_known() const {
   for (const auto& [name, attribute] : call_.attributes)
     if (!attribute.is_none() && std::find(asked_for_.begin(), asked_for_.end(), name) == asked_for_.end())
       refuse(fmt::format("its argument {} is not known to this version", in_quotes(name)));
 }
 
+void CallWriter::require_small(const Shape& shape) {
+  constexpr std::int64_t most = std::int64_t{1} << 22;
+  if (element_count(shape) > most) refuse(fmt::format("it needs a constant of the shape {}", to_string(shape)));
+}
+
 ValueId CallWriter::number(double value) {
-  return constant(StoredTensor::from(Tensor<double>({}, {value})));
+  const StoredTensor exact = StoredTensor::from(Tensor<double>({}, {value}));
+  const ValueId id = constant(exact);
+  const std::optional<ElementType> type = narrowest_operand();
+  return !type || converts_exactly(exact, *type) ? id : add(op::Cast{*type}, {id});
+}
+
+std::optional<ElementType> CallWriter::narrowest_operand() const {
+  std::optional<ElementType> narrowest;
+  const auto digits = [](ElementType type) { return format(*float_format(type)).precision; };
+  for (const std::optional<CallOperand>& operand : call_.operands)
+    if (operand && is_float(operand->type) && (!narrowest || digits(operand->type) < digits(*narrowest)))
+      narrowest = operand->type;
+  return narrowest;
 }
 
 ValueId CallWriter::constant(StoredTensor tensor) {

@@ -47,6 +47,7 @@ public:
   std::vector<std::int64_t> integers(std::string_view name, std::vector<std::int64_t> fallback = {});
   /// Says that an argument of that name means nothing here: memory formats, devices, seeds.
   void ignore(std::initializer_list<std::string_view> names);
+  void ignore_all();
   /// Throws:    Unsupported naming an attribute that nobody asked for and that is not none
   void require_all_known() const;
 
@@ -54,7 +55,9 @@ public:
 
   const Shape& shape(ValueId id) const { return shapes_.at(id); }
   std::int64_t rank(ValueId id) const { return static_cast<std::int64_t>(shape(id).size()); }
-  /// A constant of one element, exactly this number.
+  /// Throws:    Unsupported where an op would need a constant of that shape, which is too large
+  static void require_small(const Shape& shape);
+  /// A constant of one element, which programs may round to the narrowest type of the operands when they read it.
   ValueId number(double value);
   ValueId constant(StoredTensor tensor);
   ValueId add(Op op, std::vector<ValueId> inputs);
@@ -66,6 +69,8 @@ public:
 
 private:
   const CallOperand& operand(std::size_t slot) const;
+  /// Of floats; empty where there are none.
+  std::optional<ElementType> narrowest_operand() const;
   const Attribute* find(std::string_view name);
 
   const RecordedCall& call_;

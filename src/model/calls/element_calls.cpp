@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "driftbound/num/errors.hpp"
 #include "model/calls/call_writer.hpp"
@@ -28,6 +29,13 @@ ValueId second(CallWriter& call, std::string_view name) {
 template <class T>
 void binary(CallWriter& call) {
   call.result(0, call.add(T{}, {call.x(0), second(call, "other")}));
+}
+
+/// Truth values; `swaps`: of the operands in the other order.
+template <class T, bool swaps = false>
+void comparison(CallWriter& call) {
+  const ValueId x = call.x(0), y = second(call, "other");
+  call.result(0, call.add(T{}, swaps ? std::vector<ValueId>{y, x} : std::vector<ValueId>{x, y}));
 }
 
 /// x ± alpha y
@@ -149,6 +157,29 @@ void sum_with_product(CallWriter& call) {
   call.result(0, call.add(op::Add{}, {call.x(0), product}));
 }
 
+/// a + value b / c
+void sum_with_quotient(CallWriter& call) {
+  ValueId quotient = call.x(1);
+  if (const double value = call.real("value", 1.0); value != 1.0)
+    quotient = call.add(op::Mul{}, {quotient, call.number(value)});
+  call.result(0, call.add(op::Add{}, {call.x(0), call.add(op::Div{}, {quotient, call.x(2)})}));
+}
+
+/// x below 0 times a weight, one in all or one a channel (axis 1).
+void parametric_relu(CallWriter& call) {
+  const ValueId x = call.x(0), weight = call.x(1);
+  Shape shape = call.shape(weight);
+  if (element_count(shape) != 1 && call.rank(x) > 2)
+    for (std::int64_t axis = 2; axis < call.rank(x); ++axis) shape.push_back(1);
+  call.result(0, call.add(op::PRelu{}, {x, call.reshape(weight, shape)}));
+}
+
+/// log(1 / (1 + e^-x)) = -Softplus(-x)
+void log_sigmoid(CallWriter& call) {
+  const ValueId opposite = call.add(op::Neg{}, {call.x(0)});
+  call.result(0, call.add(op::Neg{}, {call.add(op::Softplus{}, {opposite})}));
+}
+
 /// The parts of a sum that ranks have, in any order.
 void all_reduce(CallWriter& call) {
   if (const std::string how = call.text("reduce", "sum"); how != "sum" && how != "mean")
@@ -168,8 +199,11 @@ void all_reduce(CallWriter& call) {
 }
 
 constexpr std::array element_rules = {
+    CallRule{"_C::silu_and_mul", silu_and_mul, "x1 Sigmoid(x1) x2, the halves x1, x2 of the last axis"},
+    CallRule{"aten::_prelu_kernel", parametric_relu, "PRelu"},
     CallRule{"aten::abs", unary<op::Abs>, "|x|"},
     CallRule{"aten::add", sum<op::Add>, "x + alpha y"},
+    CallRule{"aten::addcdiv", sum_with_quotient, "x + value y / z"},
     CallRule{"aten::addcmul", sum_with_product, "x + value y z"},
     CallRule{"aten::atan", unary<op::Atan>, "Atan"},
     CallRule{"aten::ceil", unary<op::Ceil>, "Ceil"},
@@ -181,22 +215,30 @@ constexpr std::array element_rules = {
     CallRule{"aten::cosh", unary<op::Cosh>, "Cosh"},
     CallRule{"aten::div", quotient, "x / y"},
     CallRule{"aten::elu", elu, "Elu"},
+    CallRule{"aten::eq", comparison<op::Equal>, "Equal"},
     CallRule{"aten::erf", unary<op::Erf>, "Erf"},
     CallRule{"aten::exp", unary<op::Exp>, "Exp"},
     CallRule{"aten::floor", unary<op::Floor>, "Floor"},
+    CallRule{"aten::ge", comparison<op::GreaterOrEqual>, "GreaterOrEqual"},
     CallRule{"aten::gelu", gelu, "Gelu"},
     CallRule{"aten::glu", glu, "x1 Sigmoid(x2), the halves x1, x2 of an axis"},
+    CallRule{"aten::gt", comparison<op::Greater>, "Greater"},
     CallRule{"aten::hardsigmoid", hard_sigmoid, "min(max(x + 3, 0), 6) / 6"},
     CallRule{"aten::hardswish", unary<op::HardSwish>, "HardSwish"},
     CallRule{"aten::hardtanh", hardtanh, "Clip"},
+    CallRule{"aten::le", (comparison<op::GreaterOrEqual, true>), "GreaterOrEqual, of y and x"},
     CallRule{"aten::leaky_relu", leaky_relu, "LeakyRelu"},
     CallRule{"aten::log", unary<op::Log>, "Log"},
+    CallRule{"aten::log_sigmoid", log_sigmoid, "-Softplus(-x)"},
+    CallRule{"aten::log_sigmoid_forward", log_sigmoid, "-Softplus(-x)"},
+    CallRule{"aten::lt", (comparison<op::Greater, true>), "Greater, of y and x"},
     CallRule{"aten::maximum", binary<op::Max>, "Max"},
     CallRule{"aten::minimum", binary<op::Min>, "Min"},
     CallRule{"aten::mish", unary<op::Mish>, "Mish"},
     CallRule{"aten::mul", binary<op::Mul>, "x y"},
     CallRule{"aten::neg", unary<op::Neg>, "-x"},
     CallRule{"aten::pow", power, "Pow by a constant"},
+    CallRule{"aten::prelu", parametric_relu, "PRelu"},
     CallRule{"aten::reciprocal", unary<op::Reciprocal>, "1 / x"},
     CallRule{"aten::relu", unary<op::Relu>, "Relu"},
     CallRule{"aten::relu6", relu6, "Clip to 0 … 6"},
@@ -216,7 +258,6 @@ constexpr std::array element_rules = {
     CallRule{"aten::tanh", unary<op::Tanh>, "Tanh"},
     CallRule{"c10d::all_reduce", all_reduce,
              "the operands added up in any order; `reduce` mean divides by their number"},
-    CallRule{"_C::silu_and_mul", silu_and_mul, "x1 Sigmoid(x1) x2, the halves x1, x2 of the last axis"},
 };
 
 }  // namespace

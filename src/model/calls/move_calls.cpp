@@ -20,6 +20,11 @@ void copy(CallWriter& call) {
   call.result(0, call.moved(0));
 }
 
+/// Makes numbers of its arguments alone: there is nothing to judge.
+void created(CallWriter& call) {
+  call.ignore_all();
+}
+
 /// Randomness is for training.
 void dropout(CallWriter& call) {
   if (call.truth("train", false)) refuse("it drops elements at random (train)");
@@ -222,6 +227,51 @@ void embedding(CallWriter& call) {
   call.result(0, call.add(op::Gather{0, call.shape_of(1), call.integers_of(1)}, {call.moved(0)}));
 }
 
+/// index(self, indices): one tensor of integers, along the axis that it stands for.
+void indexed(CallWriter& call) {
+  std::optional<std::size_t> given;
+  for (std::size_t slot = 1; slot < call.operand_count(); ++slot) {
+    if (!call.is_given(slot)) continue;
+    if (given) refuse("it has several tensors of indices");
+    given = slot;
+  }
+  if (!given) refuse("its indices are not recorded");
+  if (call.type_of(*given) == ElementType::boolean) refuse("its indices are truth values");
+  const auto axis = static_cast<std::int64_t>(*given) - 1;
+  call.result(0, call.add(op::Gather{axis, call.shape_of(*given), call.integers_of(*given)}, {call.moved(0)}));
+}
+
+/// Axes in reverse.
+void flipped(CallWriter& call) {
+  op::Slice slice;
+  for (const std::int64_t axis : call.integers("dims")) {
+    slice.starts.push_back(-1);
+    slice.ends.push_back(std::numeric_limits<std::int64_t>::min());
+    slice.axes.push_back(axis);
+    slice.steps.push_back(-1);
+  }
+  const ValueId x = call.moved(0);
+  call.result(0, slice.axes.empty() ? x : call.add(slice, {x}));
+}
+
+/// The last elements of an axis in front of the others.
+void rolled(CallWriter& call) {
+  const std::vector<std::int64_t> shifts = call.integers("shifts"), axes = call.integers("dims");
+  if (shifts.size() != axes.size()) refuse("it rolls all elements as one line");
+  ValueId x = call.moved(0);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::int64_t extent = call.shape(x)[normalized_axis(axes[i], call.shape(x).size())];
+    if (extent == 0) continue;
+    const std::int64_t front = (extent - shifts[i] % extent) % extent;
+    if (front == 0) continue;
+    const auto cut = [&](std::int64_t first, std::int64_t last) {
+      return call.add(op::Slice{{first}, {last}, {axes[i]}, {1}}, {x});
+    };
+    x = call.add(op::Concat{axes[i]}, {cut(front, extent), cut(0, front)});
+  }
+  call.result(0, x);
+}
+
 void index_selected(CallWriter& call) {
   call.result(0, call.add(op::Gather{call.integer("dim", 0), call.shape_of(1), call.integers_of(1)}, {call.moved(0)}));
 }
@@ -265,6 +315,7 @@ void masked_fill(CallWriter& call) {
 void keep_triangle(CallWriter& call, bool lower) {
   const Shape& shape = call.shape_of(0);
   if (shape.size() < 2) throw ShapeMismatch("it needs matrices");
+  CallWriter::require_small({shape[shape.size() - 2], shape.back()});
   const std::int64_t diagonal = call.integer("diagonal", 0);
   op::Where keep{{shape[shape.size() - 2], shape.back()}, {}};
   for (std::int64_t i = 0; i < keep.condition_shape[0]; ++i)
@@ -300,6 +351,8 @@ constexpr std::array move_rules = {
     CallRule{"aten::_to_copy", cast, "Cast"},
     CallRule{"aten::_unsafe_view", view, "Reshape"},
     CallRule{"aten::alias", copy, "x"},
+    CallRule{"aten::arange", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::bernoulli", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::cat", concatenated, "Concat"},
     CallRule{"aten::chunk", chunk, "Slice"},
     CallRule{"aten::clone", copy, "x"},
@@ -309,17 +362,41 @@ constexpr std::array move_rules = {
     CallRule{"aten::detach", copy, "x"},
     CallRule{"aten::dropout", dropout, "x, at inference"},
     CallRule{"aten::embedding", embedding, "Gather of rows"},
+    CallRule{"aten::empty", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::empty_like", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::empty_strided", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::expand", expanded, "Expand"},
+    CallRule{"aten::eye", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::flatten", flatten, "Reshape"},
+    CallRule{"aten::flip", flipped, "Slice"},
+    CallRule{"aten::full", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::full_like", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::gather", gathered, "GatherElements"},
+    CallRule{"aten::index", indexed, "Gather by one tensor of integers"},
     CallRule{"aten::index_select", index_selected, "Gather"},
     CallRule{"aten::lift_fresh", copy, "x"},
+    CallRule{"aten::linspace", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::masked_fill", masked_fill, "Where"},
     CallRule{"aten::narrow", narrowed, "Slice"},
+    CallRule{"aten::new_empty", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::new_full", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::new_ones", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::new_zeros", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::normal", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::ones", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::ones_like", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::pad", padded, "Pad"},
     CallRule{"aten::permute", permuted, "Transpose"},
+    CallRule{"aten::rand", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::rand_like", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::randint", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::randn", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::randn_like", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::randperm", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::repeat", repeated, "Tile"},
     CallRule{"aten::reshape", view, "Reshape"},
+    CallRule{"aten::roll", rolled, "Slice, Concat"},
+    CallRule{"aten::scalar_tensor", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::select", selected, "Gather of one"},
     CallRule{"aten::slice", sliced, "Slice"},
     CallRule{"aten::split", split, "Slice"},
@@ -330,14 +407,18 @@ constexpr std::array move_rules = {
     CallRule{"aten::to", cast, "Cast"},
     CallRule{"aten::transpose", transposed, "Transpose"},
     CallRule{"aten::tril", lower_triangle, "Where"},
+    CallRule{"aten::tril_indices", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::triu", upper_triangle, "Where"},
+    CallRule{"aten::triu_indices", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::unbind", unbound, "Gather of one"},
     CallRule{"aten::unsafe_chunk", chunk, "Slice"},
     CallRule{"aten::unsafe_split", split, "Slice"},
     CallRule{"aten::unsafe_split_with_sizes", split, "Slice"},
-    CallRule{"aten::unbind", unbound, "Gather of one"},
     CallRule{"aten::unsqueeze", unsqueezed, "Reshape"},
     CallRule{"aten::view", view, "Reshape"},
     CallRule{"aten::where", chosen_by, "Where"},
+    CallRule{"aten::zeros", created, "numbers of its arguments alone, not judged"},
+    CallRule{"aten::zeros_like", created, "numbers of its arguments alone, not judged"},
 };
 
 }  // namespace

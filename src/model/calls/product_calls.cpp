@@ -118,18 +118,26 @@ void average_pool(CallWriter& call) {
   call.result(0, call.add(op::AveragePool{pooling_of(call), counts}, {call.x(0)}));
 }
 
+/// Sums of windows of one size, divided by one extent of the window after the other.
 void adaptive_average_pool(CallWriter& call) {
   const ValueId x = call.x(0);
   const std::vector<std::int64_t> size = call.integers("output_size");
-  if (call.rank(x) != static_cast<std::int64_t>(size.size()) + 2) throw ShapeMismatch("it needs images [N, C, ...]");
-  op::WindowGeometry geometry;
+  const Shape shape = call.shape(x);
+  if (shape.size() != size.size() + 2) throw ShapeMismatch("it needs images [N, C, ...]");
+  Shape split = {shape[0], shape[1]};
+  std::vector<std::int64_t> summed, extents;
   for (std::size_t i = 0; i < size.size(); ++i) {
-    const std::int64_t extent = call.shape(x)[i + 2];
+    const std::int64_t extent = shape[i + 2];
     if (size[i] < 1 || extent % size[i] != 0) refuse("its windows are not all of one size");
-    geometry.kernel.push_back(extent / size[i]);
+    split.push_back(size[i]);
+    summed.push_back(static_cast<std::int64_t>(split.size()));
+    extents.push_back(extent / size[i]);
+    split.push_back(extents.back());
   }
-  geometry.strides = geometry.kernel;
-  call.result(0, call.add(op::AveragePool{geometry, true}, {x}));
+  ValueId average = call.add(op::ReduceSum{summed, false}, {call.reshape(x, split)});
+  for (const std::int64_t extent : extents)
+    average = call.add(op::Div{}, {average, call.number(static_cast<double>(extent))});
+  call.result(0, average);
 }
 
 // ---- attention
@@ -196,7 +204,7 @@ void rotary(CallWriter& call) {
 }
 
 constexpr std::array product_rules = {
-    CallRule{"aten::_adaptive_avg_pool2d", adaptive_average_pool, "AveragePool, windows of one size"},
+    CallRule{"aten::_adaptive_avg_pool2d", adaptive_average_pool, "means over windows of one size"},
     CallRule{"aten::_addmm_activation", product_and_addend, "Gemm, then Gelu in its tanh form where `use_gelu`"},
     CallRule{"aten::_convolution", convolution, "Conv or ConvTranspose"},
     CallRule{"aten::_scaled_dot_product_attention", attention, "Attention"},

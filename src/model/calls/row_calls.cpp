@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "driftbound/num/errors.hpp"
 #include "model/calls/call_writer.hpp"
@@ -22,9 +23,15 @@ Axes normalised_axes(CallWriter& call, ValueId x) {
 }
 
 ValueId ones(CallWriter& call, Shape shape) {
+  CallWriter::require_small(shape);
   Tensor<float> tensor(std::move(shape));
   std::fill(tensor.values.begin(), tensor.values.end(), 1.0f);
   return call.constant(StoredTensor::from(tensor));
+}
+
+ValueId zeros(CallWriter& call, const Shape& shape) {
+  CallWriter::require_small(shape);
+  return call.constant(StoredTensor::from(Tensor<float>(shape)));
 }
 
 void layer_norm(CallWriter& call) {
@@ -83,7 +90,7 @@ void group_norm(CallWriter& call) {
   if (call.rank(x) < 2) throw ShapeMismatch("it needs an operand [N, C, ...]");
   const Shape channels = {call.shape(x)[1]};
   const ValueId scale = call.is_given(1) ? call.x(1) : ones(call, channels);
-  const ValueId bias = call.is_given(2) ? call.x(2) : call.constant(StoredTensor::from(Tensor<float>(channels)));
+  const ValueId bias = call.is_given(2) ? call.x(2) : zeros(call, channels);
   call.result(0, call.add(op::GroupNormalization{groups, epsilon, false}, {x, scale, bias}));
 }
 
@@ -96,7 +103,7 @@ void batch_norm(CallWriter& call) {
   if (call.rank(x) < 2) throw ShapeMismatch("it needs an operand [N, C, ...]");
   const Shape channels = {call.shape(x)[1]};
   const ValueId scale = call.is_given(1) ? call.x(1) : ones(call, channels);
-  const ValueId bias = call.is_given(2) ? call.x(2) : call.constant(StoredTensor::from(Tensor<float>(channels)));
+  const ValueId bias = call.is_given(2) ? call.x(2) : zeros(call, channels);
   call.result(0, call.add(op::BatchNormalization{epsilon}, {x, scale, bias, call.x(3), call.x(4)}));
 }
 
@@ -154,6 +161,26 @@ ValueId reduced(CallWriter& call, ValueId losses) {
   return call.add(op::ReduceSum{{}, false}, {losses});
 }
 
+/// (x - y)^2, its mean or its sum.
+void squared_differences(CallWriter& call) {
+  const ValueId difference = call.add(op::Sub{}, {call.x(0), call.x(1)});
+  call.result(0, reduced(call, call.add(op::Mul{}, {difference, difference})));
+}
+
+/// The sum of magnitudes, the root of the sum of squares, or the largest magnitude.
+void vector_norm(CallWriter& call) {
+  call.ignore({"dtype"});
+  const double order = call.real("ord", call.real("p", 2.0));
+  const std::vector<std::int64_t> axes = call.integers("dim");
+  const bool keeps = call.truth("keepdim", false);
+  const ValueId x = call.x(0);
+  if (order == 1.0) return call.result(0, call.add(op::ReduceL1{axes, keeps}, {x}));
+  if (order == 2.0) return call.result(0, call.add(op::ReduceL2{axes, keeps}, {x}));
+  if (std::isinf(order) && order > 0.0)
+    return call.result(0, call.add(op::ReduceMax{axes, keeps}, {call.add(op::Abs{}, {x})}));
+  refuse("it is a norm of another order than 1, 2 or infinity");
+}
+
 void require_plain_loss(CallWriter& call) {
   if (call.is_given(2)) refuse("it weighs classes");
   call.ignore({"ignore_index"});
@@ -179,6 +206,8 @@ void log_probability(CallWriter& call) {
 }
 
 constexpr std::array row_rules = {
+    CallRule{"_C::fused_add_rms_norm", added_rms_norm, "x + residual, then RMSNormalization"},
+    CallRule{"_C::rms_norm", rms_norm_of_last, "RMSNormalization over the last axis"},
     CallRule{"aten::_fused_rms_norm", rms_norm, "RMSNormalization"},
     CallRule{"aten::_log_softmax", softmax<op::LogSoftmax>, "LogSoftmax"},
     CallRule{"aten::_native_batch_norm_legit_no_training", batch_norm, "BatchNormalization at inference"},
@@ -190,21 +219,22 @@ constexpr std::array row_rules = {
     CallRule{"aten::cross_entropy_loss", cross_entropy, "-LogSoftmax of the given class"},
     CallRule{"aten::cudnn_batch_norm", batch_norm, "BatchNormalization at inference"},
     CallRule{"aten::layer_norm", layer_norm, "LayerNormalization"},
+    CallRule{"aten::linalg_vector_norm", vector_norm, "ReduceL1, ReduceL2, or ReduceMax of |x|"},
     CallRule{"aten::log_softmax", softmax<op::LogSoftmax>, "LogSoftmax"},
     CallRule{"aten::logsumexp", reduce<op::ReduceLogSumExp>, "ReduceLogSumExp"},
     CallRule{"aten::max", largest, "ReduceMax, or Max of two"},
     CallRule{"aten::mean", reduce<op::ReduceMean>, "ReduceMean"},
     CallRule{"aten::min", smallest, "ReduceMin, or Min of two"},
+    CallRule{"aten::mse_loss", squared_differences, "(x - y)^2, its mean or its sum"},
     CallRule{"aten::native_batch_norm", batch_norm, "BatchNormalization at inference"},
     CallRule{"aten::native_group_norm", group_norm, "GroupNormalization"},
     CallRule{"aten::native_layer_norm", layer_norm, "LayerNormalization; its statistics are not judged"},
     CallRule{"aten::nll_loss_forward", negative_log_likelihood, "-x of the given class"},
+    CallRule{"aten::norm", vector_norm, "ReduceL1, ReduceL2, or ReduceMax of |x|"},
     CallRule{"aten::rms_norm", rms_norm, "RMSNormalization"},
     CallRule{"aten::softmax", softmax<op::Softmax>, "Softmax"},
     CallRule{"aten::sum", reduce<op::ReduceSum>, "ReduceSum"},
     CallRule{"log_probability", log_probability, "LogSoftmax of the given classes"},
-    CallRule{"_C::fused_add_rms_norm", added_rms_norm, "x + residual, then RMSNormalization"},
-    CallRule{"_C::rms_norm", rms_norm_of_last, "RMSNormalization over the last axis"},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "driftbound/num/errors.hpp"
 #include "model/composites/body.hpp"
@@ -26,19 +27,19 @@ void require_groups(std::int64_t groups, std::int64_t channels, std::int64_t fil
   throw ShapeMismatch(fmt::format("{} channels and {} filters in {} groups", channels, filters, groups));
 }
 
-ValueId with_bias(Body& body, ValueId y) {
-  if (body.input_count() < 3) return y;
-  const Shape result = body.shape(y), bias = body.shape(body.input(2));
+/// The third input, a number for each filter, as [groups, filters of a group, 1].
+std::optional<ValueId> bias_of(Body& body, std::int64_t groups, const Shape& result) {
+  if (body.input_count() < 3) return std::nullopt;
+  const Shape bias = body.shape(body.input(2));
   if (element_count(bias) != result[1]) {
     throw ShapeMismatch(
         fmt::format("a bias {} for the {} channels of {}", to_string(bias), result[1], to_string(result)));
   }
-  Shape shape(result.size() - 1, 1);
-  shape[0] = result[1];
-  return body.add(y, body.reshape(body.input(2), shape));
+  return body.reshape(body.input(2), {groups, result[1] / groups, 1});
 }
 
-/// Every filter times every window: weights [M, C / groups, kernel...], windows of x [N, C, D...].
+/// Every filter times every window, and the bias: weights [M, C / groups, kernel...], windows of x [N, C, D...]. The bias
+/// is one term of the sum, since programs may start with it.
 ValueId correlate(Body& body, ValueId x, ValueId weights, op::WindowGeometry geometry, std::int64_t groups) {
   const Shape shape = body.shape(x), filter = body.shape(weights);
   if (shape.size() < 3 || filter.size() != shape.size()) {
@@ -56,7 +57,10 @@ ValueId correlate(Body& body, ValueId x, ValueId weights, op::WindowGeometry geo
   const ValueId columns = body.reshape(body.apply(op::Windows{geometry, op::Windows::Outside::zero}, {x}),
                                        {shape[0], groups, terms, windows});
   const ValueId rows = body.reshape(weights, {groups, filter[0] / groups, terms});
-  return body.reshape(body.apply(op::MatMul{}, {rows, columns}), result);
+  const std::optional<ValueId> bias = bias_of(body, groups, result);
+  const ValueId sums =
+      bias ? body.apply(op::Gemm{}, {rows, columns, *bias}) : body.apply(op::MatMul{}, {rows, columns});
+  return body.reshape(sums, result);
 }
 
 /// x with stride - 1 zeros between neighbours along a spatial axis.
@@ -110,7 +114,7 @@ void require_kernel(const op::WindowGeometry& geometry, const Shape& filter) {
 
 ValueId write(Body& body, const op::Conv& conv) {
   require_kernel(conv.geometry, body.shape(body.input(1)));
-  return with_bias(body, correlate(body, body.input(0), body.input(1), conv.geometry, conv.groups));
+  return correlate(body, body.input(0), body.input(1), conv.geometry, conv.groups);
 }
 
 ValueId write(Body& body, const op::ConvTranspose& conv) {
@@ -132,7 +136,7 @@ ValueId write(Body& body, const op::ConvTranspose& conv) {
     x = spread(body, x, axis + 2, numbers.stride);
   }
   const ValueId weights = transposed_weights(body, body.input(1), conv.groups);
-  return with_bias(body, correlate(body, body.apply(pad, {x}), weights, geometry, conv.groups));
+  return correlate(body, body.apply(pad, {x}), weights, geometry, conv.groups);
 }
 
 ValueId write(Body& body, const op::MaxPool& pool) {
