@@ -42,6 +42,7 @@
 #include "driftbound/reference/reference_file.hpp"
 #include "driftbound/trace/arithmetic.hpp"
 #include "driftbound/trace/function_libraries.hpp"
+#include "driftbound/trace/record_chain.hpp"
 #include "driftbound/trace/record_parts.hpp"
 #include "driftbound/trace/recorded_graph.hpp"
 #include "driftbound/trace/recorded_run.hpp"

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/trace/recorded_run.hpp"
+#include "driftbound/trace/trace.hpp"
+
+namespace driftbound {
+
+/// A result of a record.
+struct RecordedResult {
+  std::size_t record = 0, result = 0;
+
+  friend bool operator==(const RecordedResult&, const RecordedResult&) = default;
+};
+
+/// The records of a run whose values chain, as one network, and the run of it that was recorded: one sample. It can be
+/// judged as any other network, from the input on too.
+struct RecordChain {
+  Graph graph;
+  Trace trace;
+  std::vector<std::optional<RecordedResult>> results;  ///< by node: the result that it computes; empty: moved elements
+  /// Names of records that are no part of the network, though others read their results, which are inputs of it.
+  std::vector<std::string> given;
+  std::string why_not;  ///< why there is no network; empty: there is one
+};
+
+/// Joins the records of a run, each as its op's graph (meaning_of). A value that no record computes is an input of the
+/// network where a record reads nothing else that depends on an input, else a constant. Results that are recorded whole
+/// are layers; others lie inside segments (recorded_graph). Elements that are minus infinity are those of masks:
+/// Softmax leaves them out. A record with an unknown op, or with operands that are not known wholly, is no part.
+/// `most_numbers`: beyond so many numbers in operands and results there is no network, as it would take too much memory.
+/// Throws:    what the files of the run throw
+/// Source:    docs/theory.md T-22
+RecordChain chain_records(const RecordedRun& run, std::int64_t most_numbers);
+
+}  // namespace driftbound
