@@ -15,7 +15,7 @@ namespace {
 constexpr double alike = 2.0;
 
 ReadingPair pair_of(const ReadingEvidence& evidence) {
-  return {evidence.left, evidence.right};
+  return {evidence.left, evidence.right, evidence.variant};
 }
 
 bool reads_both_alike(const ReadingEvidence& one) {
@@ -73,6 +73,7 @@ NearestReading nearest_reading(const ReadingTest& test, std::int64_t products, d
 }
 
 std::string to_string(const ReadingPair& pair) {
+  if (!pair.variant.empty()) return pair.variant;
   const std::string left(name_of(pair.left)), right(name_of(pair.right));
   return left == right ? left : left + " and " + right;
 }
@@ -83,7 +84,11 @@ std::string describe(const NearestReading& reading) {
   std::string others;
   for (const ReadingPair& pair : reading.alike) others += (others.empty() ? " (or " : ", ") + to_string(pair);
   if (!others.empty()) others += ")";
-  return fmt::format("read as {}{}, {} times nearer than {}", to_string(reading.nearest), others, times,
+  const bool is_variant = !reading.nearest.variant.empty() || !reading.other.variant.empty();
+  if (is_variant)
+    return fmt::format("computed as another op: {}{}, {} times nearer than the recorded one",
+                       to_string(reading.nearest), others, times);
+  return fmt::format("operands read as {}{}, {} times nearer than {}", to_string(reading.nearest), others, times,
                      to_string(reading.other));
 }
 

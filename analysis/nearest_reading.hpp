@@ -9,13 +9,15 @@
 
 namespace driftbound::analysis {
 
-/// How the two operands of a product are read.
+/// How the two operands of a product are read, or which op was computed in the place of another one.
 struct ReadingPair {
   OperandReading left = OperandReading::as_it_is, right = OperandReading::as_it_is;
+  std::string variant = {};  ///< "epsilon 1e-06"; empty: the op itself
   friend bool operator==(const ReadingPair&, const ReadingPair&) = default;
 };
 
-/// The readings of a product's operands whose exact product is nearest to what was recorded (T-134).
+/// The readings of a product's operands, or the variant of another op, whose exact result is nearest to what was recorded
+/// (T-134, T-135).
 struct NearestReading {
   ReadingPair nearest;
   /// Others that differ from it, on these operands, by less than what it leaves unexplained.
@@ -31,12 +33,13 @@ struct NearestReading {
 };
 
 /// Sums up the evidence of all samples. `products`: layers of the report with such evidence.
-/// Source:    docs/theory.md T-134
+/// Source:    docs/theory.md T-134, T-135
 NearestReading nearest_reading(const ReadingTest& test, std::int64_t products, double failure_probability);
 
-/// "tf32 (cut)", "tf32 and as it is"
+/// "tf32 (cut)", "tf32 and as it is", "epsilon 1e-06"
 std::string to_string(const ReadingPair& pair);
-/// "read as tf32 (or fp16), 2400 times nearer than as it is"
+/// "operands read as tf32 (or fp16), 2400 times nearer than as it is", "computed as another op: epsilon 1e-06, 12 times
+/// nearer than the recorded one"
 std::string describe(const NearestReading& reading);
 
 }  // namespace driftbound::analysis

@@ -10,6 +10,7 @@
 #include "bounds/blocks/end_to_end.hpp"
 #include "bounds/local/heuristics.hpp"
 #include "bounds/local/local.hpp"
+#include "bounds/local/op_variants.hpp"
 #include "bounds/local/operand_readings.hpp"
 #include "bounds/local/replay.hpp"
 #include "bounds/local/trial.hpp"
@@ -254,6 +255,12 @@ private:
     return error;
   }
 
+  static std::optional<ReadingTest> test_readings(const NodeView& view, const Setting& setting,
+                                                  const Tensor<Ball>& exact) {
+    if (multiplies_matrices(view.node->op)) return test_operand_readings(view, setting, exact);
+    return test_op_variants(view, setting, exact);
+  }
+
   NodeView view_of(const Node& node) const {
     NodeView view;
     view.node = &node;
@@ -275,7 +282,7 @@ private:
     LayerBounds layer;
     layer.fan_in = fan_in(graph_, node, shapes_);
     if (exact_.local != nullptr)
-      layer.operand_readings = test_operand_readings(view, setting_of(node), (*exact_.local)[index]);
+      layer.readings = test_readings(view, setting_of(node), (*exact_.local)[index]);
     layer.gamma_n = layer.fan_in > 0 ? gamma(layer.fan_in, setting_.machine.u).value() : 0.0;
     if (wants_shadow_alone()) {
       bounds_.layers.push_back(std::move(layer));

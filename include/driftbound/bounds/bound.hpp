@@ -43,22 +43,25 @@ std::optional<Reading> joined(std::optional<Reading> one, std::optional<Reading>
 enum class OperandReading { as_it_is, fp32, tf32, tf32_ties_away, tf32_cut, fp16, bf16, bf16_cut, fp8_e4m3, fp8_e5m2 };
 std::string_view name_of(OperandReading reading);
 
-/// What the tested elements of recorded products show of one pair of readings of the operands.
-/// Source:    docs/theory.md T-134
+/// What the tested elements of recorded results show of one reading of a call: of the operands of a product, or of the
+/// op itself.
+/// Source:    docs/theory.md T-134, T-135
 struct ReadingEvidence {
   OperandReading left = OperandReading::as_it_is, right = OperandReading::as_it_is;
   bool is_declared = false;  ///< whether the declared arithmetic reads operands so, or may
-  double squares = 0.0;      ///< sum of the squares of computed - exact product of the operands read so
-  /// Elements whose error has a sign and on which this pair and the declared one clearly differ, and those of them whose
-  /// error has the sign of the difference.
+  double squares = 0.0;      ///< sum of the squares of computed - exact result of that reading
+  /// Elements, or rows, whose error has a sign and on which this reading and the declared one clearly differ, and those
+  /// of them whose error has the sign of the difference.
   std::int64_t signs = 0, agreeing = 0;
+  std::string variant = {};  ///< another op in the place of the recorded one: "epsilon 1e-06"; empty: that itself
 };
 
-/// The evidence for all pairs of readings of the operands of a product, in the order of OperandReading.
+/// The evidence for all pairs of readings of the operands of a product, in the order of OperandReading; or for an op as
+/// it was recorded and its variants.
 struct ReadingTest {
   std::vector<ReadingEvidence> pairs;
   std::int64_t elements = 0;  ///< tested
-  /// Whether the arithmetic and the data admit the model of T-134; without it there is no probability.
+  /// Whether the arithmetic and the data admit the model of T-134, or of T-135; without it there is no probability.
   bool is_modelled = false;
 };
 /// Adds the evidence of other samples.
@@ -105,9 +108,9 @@ struct LayerBounds {
   /// How the recorded run reads the operands of the node's product, as detected by T-130. Empty unless a matrix unit
   /// may be bypassed and BoundKind::rounded_shadow is requested.
   std::optional<Reading> reading;
-  /// Which readings of the operands of a Gemm or MatMul bring its exact result how near to the recorded one. Empty for
-  /// other nodes, and without KnownExact::local.
-  std::optional<ReadingTest> operand_readings;
+  /// Which readings of the operands of a Gemm or MatMul, or which variants of another op, bring its exact result how near
+  /// to the recorded one. Empty for ops without either, and without KnownExact::local.
+  std::optional<ReadingTest> readings;
   /// Number of recorded values that differ from those of the run of the declared arithmetic (T-97), ignoring the signs
   /// of zeros. Empty if no such run was made in addition to the recorded one.
   std::optional<std::int64_t> differing;

@@ -27,7 +27,7 @@ constexpr std::size_t readings = 10;
 /// Elements whose difference between two readings is below this share of the root mean square do not count.
 constexpr double clear_share = 0.25;
 /// An honest sum that goes this share of the way to another reading refutes the model.
-constexpr double refuting_share = 0.25;
+constexpr double refuting_share_of_way = 0.25;
 
 struct Narrowing {
   FormatId format;
@@ -303,7 +303,7 @@ private:
       }
     }
     return std::all_of(agreement.begin(), agreement.end(),
-                       [&](double one) { return one <= refuting_share * of_differences; });
+                       [&](double one) { return one <= refuting_share_of_way * of_differences; });
   }
 
   const Product& product_;

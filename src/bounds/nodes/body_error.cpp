@@ -86,7 +86,9 @@ public:
     if (!request_.rounds) normed_.limit(view, moved_run);
     if (request_.rounds) {
       const Setting& setting = node.output == body_.outputs.front() ? setting_ : inside_;
-      add_magnitudes(moved_run, body_rounding({view, run, moved_run, request_.any_order}, setting, conditions_));
+      UnrecordedNode unrecorded{view, run, moved_run, request_.any_order};
+      unrecorded.sums_are_exact = request_.sums_are_exact;
+      add_magnitudes(moved_run, body_rounding(unrecorded, setting, conditions_));
       lose_what_may_overflow(centre.value, setting.machine, moved_run);
     }
     values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run)};

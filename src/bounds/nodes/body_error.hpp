@@ -15,6 +15,8 @@ struct BodyRequest {
   bool rounds = true;        ///< every node of the body rounds as the arithmetic does; else the body is exact
   bool any_order = true;     ///< sums in any order; else in the declared order
   std::vector<Radii> radii;  ///< by operand: radii around the recorded operands; missing: 0
+  /// Sums of any length are rounded once, when they are complete: what remains is what the rest of the body makes.
+  bool sums_are_exact = false;
 };
 
 /// Returns upper bounds of |y - f(x)| for a composite: x are the recorded operands, f is the exact function, and y is

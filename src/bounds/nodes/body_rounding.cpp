@@ -110,14 +110,19 @@ public:
     return errors;
   }
 
-  Errors operator()(const OneOf<op::Gemm, op::MatMul> auto&) const { return product_rounding(node_, setting_); }
+  Errors operator()(const OneOf<op::Gemm, op::MatMul> auto&) const {
+    if (node_.sums_are_exact) return outputs([&](Magnitude y) { return rounded(y); });
+    return product_rounding(node_, setting_);
+  }
 
   /// T-17, for all operands within their radii.
   Errors operator()(const op::Softmax& softmax) const {
     const FunctionError accuracy = error_of("exp", setting_, conditions_);
     const ReductionPlan plan = plan_reduction(softmax, node_.view.output->shape);
     const Magnitude factor =
-        sum_factor(plan.length - 1, path_factor(theorems::sum_height(machine_.order, plan.length)));
+        node_.sums_are_exact
+            ? Magnitude(machine_.u)
+            : sum_factor(plan.length - 1, path_factor(theorems::sum_height(machine_.order, plan.length)));
     const auto length = static_cast<std::size_t>(plan.length);
     UnrecordedRow row{std::vector<double>(length), std::vector<double>(length), std::vector<double>(length)};
     Errors errors(node_.view.output->size()), bound(length);
@@ -163,6 +168,7 @@ private:
 
   /// Bounds the error of a sum of stored numbers. `path`: the factor of T-11 without the last rounding.
   Magnitude error_of_sum(const TermSizes& terms, Magnitude path) const {
+    if (node_.sums_are_exact) return rounded(terms.sum);
     Magnitude before = sum_factor(terms.leaves - 2, path) * terms.total;
     if (machine_.to_nearest() && !machine_.flushes) {
       before = std::min(before, theorems::partial_sums_error(terms, machine_));

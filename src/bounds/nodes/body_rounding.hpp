@@ -26,6 +26,7 @@ struct UnrecordedNode {
   bool any_order = true;                             ///< sums in any order; else in the declared order
   std::optional<ProductSizes> sizes = std::nullopt;  ///< for a Gemm or MatMul that does not round its operands
   bool operands_are_read = false;                    ///< the factors of a product are numbers of the input format
+  bool sums_are_exact = false;                       ///< sums of any length are rounded once, when they are complete
 };
 
 /// Returns bounds of the local rounding error of a node in any run of the arithmetic, for all operands within their
