@@ -25,25 +25,19 @@ std::vector<BoundValues> all_values(const std::vector<BoundResult>& bounds) {
 
 /// Condition numbers.
 struct KappaValues {
-  SampledPlaces places;
-  std::vector<double> values;  ///< at the places kept
+  LogHistogram values;
   double largest = 0.0;
 
   void add(double kappa) {
-    if (places.take()) values.push_back(kappa);
-    if (places.is_full()) keep_places(values, places.halve());
+    values.add(kappa);
     if (!(kappa <= largest)) largest = std::isnan(kappa) ? std::numeric_limits<double>::infinity() : kappa;
   }
   void add(const std::vector<double>& kappas) {
     for (const double kappa : kappas) add(kappa);
   }
-  std::optional<KappaSummary> summary() {
-    if (values.empty()) return std::nullopt;
-    KappaSummary summary;
-    summary.median = median(values);
-    summary.p99 = quantile(values, 0.99);
-    summary.max = largest;
-    return summary;
+  std::optional<KappaSummary> summary() const {
+    if (values.count() == 0) return std::nullopt;
+    return KappaSummary{*values.median(), *values.quantile(0.99), largest};
   }
 };
 
@@ -95,6 +89,50 @@ Status status_of(const LayerSummary& layer, double threshold) {
   return is_read_otherwise ? worse(status, Status::improbable) : status;
 }
 
+}  // namespace
+
+void add_references(Comparison& all, const Comparison& one) {
+  for (const auto& [bits, count] : one.rungs) all.rungs[bits] += count;
+  all.reference_undecided += one.reference_undecided;
+  all.reference_valueless += one.reference_valueless;
+  all.reference_too_fine += one.reference_too_fine;
+  all.reference_undefined += one.reference_undefined;
+  all.max_bits = std::max(all.max_bits, one.max_bits);
+  for (const std::string& assumption : one.assumptions)
+    if (std::find(all.assumptions.begin(), all.assumptions.end(), assumption) == all.assumptions.end())
+      all.assumptions.push_back(assumption);
+}
+
+void append(Comparison& all, Comparison&& one) {
+  for (LayerSummary& layer : one.layers) {
+    layer.index = all.layers.size();
+    if (one.closest) {
+      one.closest->layer = layer.name;
+      if (!all.closest || one.closest->utilisation > all.closest->utilisation) all.closest = one.closest;
+    }
+    all.verdict = worse(all.verdict, layer.status);
+    all.layers.push_back(std::move(layer));
+  }
+  add_references(all, one);
+}
+
+void settle(Comparison& comparison) {
+  const bool is_checked = std::any_of(comparison.layers.begin(), comparison.layers.end(),
+                                      [](const LayerSummary& layer) { return layer.checked > 0; });
+  if (comparison.verdict <= Status::approaches && !is_checked) comparison.verdict = Status::undecided;
+}
+
+void add_from_input(LayerSummary& alone, LayerSummary&& of_network, double threshold) {
+  alone.accumulated = std::move(of_network.accumulated);
+  alone.kappa = of_network.kappa;
+  alone.checked = std::max(alone.checked, std::min(alone.compared, decided_values(alone.accumulated)));
+  if (alone.explained_by.empty()) alone.explained_by = of_network.explained_by;
+  const bool is_alone_decided = has_deciding_bounds(alone.local);
+  alone.status = worse(alone.status, status_of(alone.accumulated, threshold, !is_alone_decided));
+}
+
+namespace {
+
 /// Whether any proven or conditional bound decided of a value: without that nothing "holds".
 bool anything_checked(const Comparison& comparison) {
   const std::vector<ScopeOf> scopes = scopes_of(comparison);
@@ -124,7 +162,7 @@ struct LayerState {
   LayerSummary summary;
   ScopeAccumulator local, accumulated;
   KappaValues kappa;
-  std::optional<ReadingTest> operand_readings;
+  std::optional<ReadingTest> readings;
 };
 
 struct OutputState {
@@ -420,9 +458,9 @@ struct Comparer::State {
     summary.gamma_n = bounds.gamma_n;
     if (bounds.ambiguous) summary.ambiguous = summary.ambiguous.value_or(0) + *bounds.ambiguous;
     summary.reading = joined(summary.reading, bounds.reading);
-    if (bounds.operand_readings) {
-      if (layer.operand_readings) add_to(*layer.operand_readings, *bounds.operand_readings);
-      if (!layer.operand_readings) layer.operand_readings = bounds.operand_readings;
+    if (bounds.readings) {
+      if (layer.readings) add_to(*layer.readings, *bounds.readings);
+      if (!layer.readings) layer.readings = bounds.readings;
     }
     if (bounds.differing) summary.differing = summary.differing.value_or(0) + *bounds.differing;
     layer.kappa.add(bounds.kappa.values);
@@ -691,7 +729,7 @@ Comparison Comparer::finish(double failure_probability) {
   s.result.threshold = s.threshold;
   s.result.failure_probability = failure_probability;
   const auto products = std::count_if(s.layers.begin(), s.layers.end(),
-                                      [](const LayerState& layer) { return layer.operand_readings.has_value(); });
+                                      [](const LayerState& layer) { return layer.readings.has_value(); });
   for (LayerState& layer : s.layers) {
     layer.summary.local = layer.local.finish();
     layer.summary.accumulated = layer.accumulated.finish();
@@ -699,8 +737,7 @@ Comparison Comparer::finish(double failure_probability) {
     layer.summary.non_finite = layer.summary.local.non_finite;
     layer.summary.compared = layer.summary.local.elements;
     layer.summary.checked = std::max(decided_values(layer.summary.local), decided_values(layer.summary.accumulated));
-    if (layer.operand_readings)
-      layer.summary.nearest_reading = nearest_reading(*layer.operand_readings, products, failure_probability);
+    if (layer.readings) layer.summary.nearest_reading = nearest_reading(*layer.readings, products, failure_probability);
     layer.summary.status = status_of(layer.summary, s.threshold);
     const bool is_exceeded = layer.summary.status == Status::violated || layer.summary.status == Status::improbable;
     const bool is_read_otherwise = layer.summary.nearest_reading && layer.summary.nearest_reading->is_decisive;

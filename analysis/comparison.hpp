@@ -137,6 +137,7 @@ struct VoidCase {
 
 /// A layer that is the result of a record, of a run that was recorded op by op.
 struct RecordSummary {
+  std::string name;        ///< of the record; a layer has that of its result
   std::string op;          ///< as it was recorded: "aten::addmm"
   std::string module;      ///< dotted path; may be empty
   std::string arithmetic;  ///< name of the declared one
@@ -165,6 +166,9 @@ struct RunSummary {
   std::vector<ArithmeticModel> arithmetics;  ///< of the records that are judged, each name once
   std::vector<NotJudged> reasons;
   std::vector<std::string> problems;  ///< of the recording as a whole, one sentence each
+  std::int64_t from_input = 0;        ///< results that are judged from the input on, too
+  std::vector<std::string> given;     ///< records whose results are inputs there, as they are no part of the network
+  std::string not_from_input;         ///< why none is judged from the input on; empty: some are
 };
 
 struct LayerSummary {
@@ -279,6 +283,16 @@ struct ScopeOf {
   const std::string& name() const { return layer ? layer->name : output->name; }
   Status status() const { return layer ? layer->status : output->status; }
 };
+/// What references took, and what bounds assume, of both.
+void add_references(Comparison& all, const Comparison& one);
+/// Adds layers that were judged by themselves.
+void append(Comparison& all, Comparison&& one);
+/// A verdict that nothing stands on is undecided.
+void settle(Comparison& comparison);
+
+/// Adds what a network says of one of its layers to the same layer, which was judged alone.
+void add_from_input(LayerSummary& alone, LayerSummary&& of_network, double threshold);
+
 /// Layers in graph order, each local and accumulated, then outputs and scalars.
 std::vector<ScopeOf> scopes_of(const Comparison& comparison);
 

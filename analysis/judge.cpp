@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <memory>
 #include <optional>
 
 #include "analysis/vectorised.hpp"
@@ -20,13 +22,11 @@ void keep_only(std::vector<BoundResult>& bounds, const std::vector<BoundRequest>
   });
 }
 
-void check_scalars(const Graph& graph, const Trace& trace, const std::vector<Scalar>& scalars) {
-  const std::vector<bool> varies = depends_on_input(graph);
+/// `one`: one sample of the run.
+void check_scalars(const Graph& graph, const Trace& one, const std::vector<Scalar>& scalars) {
   const auto check = [&](const Scalar& scalar, const OutputElement& element) {
     const auto node = graph.producer(graph.outputs[element.output]);
-    const std::size_t size = node ? trace.layers.at(*node).output.size() : 0;
-    const std::int64_t samples = varies[graph.outputs[element.output]] ? std::max<std::int64_t>(trace.samples, 1) : 1;
-    require_element(graph, scalar, element, size, samples);
+    require_element(graph, scalar, element, node ? one.layers.at(*node).output.size() : 0, 1);
   };
   for (const Scalar& scalar : scalars) {
     check(scalar, scalar.positive);
@@ -35,13 +35,13 @@ void check_scalars(const Graph& graph, const Trace& trace, const std::vector<Sca
 }
 
 /// Every output that is one number a sample becomes a target, unless a scalar already is that number.
-std::vector<OutputTarget> add_outputs(const Graph& graph, const Trace& trace, std::vector<Target>& targets) {
+std::vector<OutputTarget> add_outputs(const Graph& graph, const Trace& one, std::vector<Target>& targets) {
   const std::vector<bool> varies = depends_on_input(graph);
   std::vector<OutputTarget> outputs;
   for (std::size_t output = 0; output < graph.outputs.size(); ++output) {
     const auto node = graph.producer(graph.outputs[output]);
     if (!node || !varies[graph.outputs[output]]) continue;
-    if (static_cast<std::int64_t>(trace.layers.at(*node).output.size()) != trace.samples) continue;
+    if (one.layers.at(*node).output.size() != 1) continue;
     const auto same = std::find_if(targets.begin(), targets.end(), [&](const Target& target) {
       return target.positive.output == output && !target.negative;
     });
@@ -179,10 +179,8 @@ std::int64_t block_of(const Graph& graph, const BatchLayout& layout, std::int64_
 }
 
 /// Numbers on the way of the samples of a block.
-std::uint64_t numbers_of_block(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block) {
-  if (trace.samples < 1) return 0;
-  const std::int64_t samples = layout.batched ? std::min(block, trace.samples) : 1;
-  const Inputs used = used_inputs(graph, slice(graph, layout, trace, 0, 1));
+std::uint64_t numbers_of_block(const Graph& graph, const Trace& one, std::int64_t samples) {
+  const Inputs used = used_inputs(graph, one);
   std::vector<Shape> shapes;
   for (const ValueId input : graph.inputs) shapes.push_back(used.at(graph.value(input).name).shape());
   return static_cast<std::uint64_t>(numbers_between(graph, shapes) * samples);
@@ -208,10 +206,10 @@ std::uint64_t bytes_per_number(const BoundRequest& request) {
 }
 
 /// Leaves out the bounds that would take too much memory, where all were to be computed.
-void leave_out_costly(const Graph& graph, const BatchLayout& layout, const Trace& trace, std::int64_t block,
-                      JudgeOptions& options, Judgement& judgement) {
+void leave_out_costly(const Graph& graph, const Trace& one, std::int64_t samples, JudgeOptions& options,
+                      Judgement& judgement) {
   if (options.memory == 0 || !options.bounds.empty()) return;
-  const std::uint64_t numbers = numbers_of_block(graph, layout, trace, block);
+  const std::uint64_t numbers = numbers_of_block(graph, one, samples);
   std::vector<BoundRequest> kept;
   for (const BoundRequest& request : every_bound_request()) {
     const std::uint64_t needed = bytes_per_number(request) * numbers;
@@ -285,40 +283,194 @@ std::int64_t elements_of_sample(const Trace& trace) {
   return static_cast<std::int64_t>(elements) / std::max<std::int64_t>(trace.samples, 1);
 }
 
+/// Whether nothing is asked that needs the network from the input on.
+bool asks_for_layers_alone(const JudgeOptions& options) {
+  return !options.bounds.empty() && local_bounds(options.bounds).size() == options.bounds.size() &&
+         options.scalars.empty() && options.box.empty() && !options.keep_reference;
+}
+
+/// The results of values as one evaluation has them, of a part of a run.
+class ValuesOfPart {
+public:
+  ValuesOfPart(const Graph& graph, const Trace& part)
+      : graph_(graph), part_(part), producer_(graph.values.size()), used_(used_inputs(graph, part)) {
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) producer_[graph.nodes[node].output] = node;
+  }
+  const StoredTensor& at(ValueId id) const {
+    return producer_[id] ? part_.layers[*producer_[id]].output : used_.at(graph_.value(id).name);
+  }
+
+private:
+  const Graph& graph_;
+  const Trace& part_;
+  std::vector<std::optional<std::size_t>> producer_;
+  Inputs used_;
+};
+
+StoredTensor with_sample_axis(const StoredTensor& tensor) {
+  Shape shape = tensor.shape();
+  shape.insert(shape.begin(), 1);
+  return StoredTensor(tensor.type(), std::move(shape), tensor.bytes(), std::make_shared<const StoredTensor>(tensor));
+}
+
+/// Every layer by itself, one after the other.
+class LayersAlone {
+public:
+  LayersAlone(const Graph& graph, bool is_batched, const JudgeOptions& options)
+      : graph_(graph), options_(options), varies_(depends_on_input(graph)), is_batched_(is_batched) {}
+
+  /// `share`: of the failure probability.
+  void add(const Trace& part, std::int64_t first_sample, double share) {
+    const ValuesOfPart values(graph_, part);
+    if (alone_.empty()) start(values);
+    JudgeOptions options = options_;
+    options.failure_probability *= share / static_cast<double>(std::max<std::size_t>(alone_.size(), 1));
+    for (std::size_t i = 0; i < alone_.size(); ++i) {
+      if (!varies_[graph_.nodes[i].output] && first_sample > 0) continue;  // the same for every sample
+      add_layers_alone(alone_[i], trace_of(i, part, values), options, first_sample, *comparers_[i]);
+    }
+  }
+
+  Comparison finish(std::int64_t samples) {
+    Comparison all;
+    all.threshold = options_.threshold;
+    all.failure_probability = options_.failure_probability;
+    all.samples = samples;
+    const double of_one = options_.failure_probability / static_cast<double>(std::max<std::size_t>(alone_.size(), 1));
+    for (std::unique_ptr<Comparer>& comparer : comparers_) append(all, comparer->finish(of_one));
+    settle(all);
+    return all;
+  }
+
+private:
+  void start(const ValuesOfPart& values) {
+    alone_.reserve(graph_.nodes.size());  // comparers refer to them
+    for (const Node& node : graph_.nodes) {
+      alone_.push_back(lone_node(node, values));
+      comparers_.push_back(std::make_unique<Comparer>(alone_.back(), std::vector<Scalar>(), options_.threshold));
+    }
+  }
+
+  /// The operands that differ from sample to sample, each once.
+  std::vector<ValueId> inputs_of(const Node& node) const {
+    std::vector<ValueId> inputs;
+    for (const ValueId id : node.inputs)
+      if (varies_[id] && std::find(inputs.begin(), inputs.end(), id) == inputs.end()) inputs.push_back(id);
+    return inputs;
+  }
+
+  /// One node, whose operands are inputs where they differ from sample to sample, else constants.
+  Graph lone_node(const Node& node, const ValuesOfPart& values) const {
+    Graph alone;
+    std::map<ValueId, ValueId> placed;
+    for (const ValueId id : inputs_of(node)) {
+      std::vector<DeclaredDimension> declared;
+      for (const std::int64_t extent : values.at(id).shape()) declared.push_back({extent, ""});
+      if (is_batched_) declared.front() = {-1, "samples"};
+      placed[id] = alone.add_input(graph_.value(id).name, graph_.value(id).type, std::move(declared));
+      alone.values[placed[id]].has_declared_shape = true;
+    }
+    std::vector<ValueId> operands;
+    for (const ValueId id : node.inputs) {
+      if (placed.count(id) == 0) {
+        const StoredTensor& constant = graph_.is_constant(id) ? graph_.value(id).constant : values.at(id);
+        placed[id] = alone.add_constant(graph_.value(id).name, constant);
+      }
+      operands.push_back(placed[id]);
+    }
+    Value result = graph_.value(node.output);
+    result.kind = ValueKind::computed;
+    alone.values.push_back(std::move(result));
+    alone.nodes.push_back({node.name, node.op, std::move(operands), alone.values.size() - 1});
+    alone.outputs = {alone.values.size() - 1};
+    return alone;
+  }
+
+  Trace trace_of(std::size_t i, const Trace& part, const ValuesOfPart& values) const {
+    const Graph& alone = alone_[i];
+    const bool has_sample_axis = !alone.inputs.empty() && !batch_layout(alone).batched;
+    const auto as_sample = [&](const StoredTensor& tensor) {
+      return has_sample_axis ? with_sample_axis(tensor) : tensor;
+    };
+    Trace one;
+    one.arithmetic = part.arithmetic;
+    one.provenance = part.provenance;
+    one.samples = is_batched_ && !alone.inputs.empty() ? part.samples : 1;
+    for (const ValueId id : inputs_of(graph_.nodes[i]))
+      one.inputs.tensors.emplace_back(graph_.value(id).name, as_sample(values.at(id)));
+    one.layers.push_back({part.layers[i].name, as_sample(part.layers[i].output)});
+    return one;
+  }
+
+  const Graph& graph_;
+  const JudgeOptions& options_;
+  std::vector<bool> varies_;
+  bool is_batched_;
+  std::vector<Graph> alone_;
+  std::vector<std::unique_ptr<Comparer>> comparers_;
+};
+
+Judgement judge_layers_alone(const Graph& graph, const RunInParts& run, const JudgeOptions& options) {
+  const BatchLayout layout = batch_layout(graph);
+  const std::int64_t samples = run.about->samples;
+  const std::int64_t at_once = layout.batched ? std::max<std::int64_t>(run.at_once, 1) : 1;
+  LayersAlone layers(graph, layout.batched, options);
+  Judgement judgement;
+  std::int64_t done = 0;
+  while (done < samples && !judgement.interrupted) {
+    const std::int64_t count = std::min(at_once, samples - done);
+    layers.add(run.part(done, count), done, static_cast<double>(count) / static_cast<double>(samples));
+    done += count;
+    judgement.interrupted = options.progress && !options.progress(done, samples) && done < samples;
+  }
+  judgement.comparison = layers.finish(done);
+  return judgement;
+}
+
 }  // namespace
 
-Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& asked) {
+Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& asked) {
+  const std::int64_t samples = run.about->samples;
+  if (asks_for_layers_alone(asked) && samples > 0) return judge_layers_alone(graph, run, asked);
   JudgeOptions options = asked;
-  check_scalars(graph, trace, options.scalars);
+  const Trace one = samples > 0 ? run.part(0, 1) : *run.about;
+  check_scalars(graph, one, options.scalars);
   const std::optional<Box> box = options.box.empty() ? std::nullopt : std::optional(box_of(graph, options.box));
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t block = block_of(graph, layout, options.block);
   Judgement judgement;
-  leave_out_costly(graph, layout, trace, block, options, judgement);
-  BoundOptions how = how_to_bound(options, (trace.samples + block - 1) / block);
-  const std::vector<OutputTarget> outputs = add_outputs(graph, trace, how.targets);
+  if (samples > 0) leave_out_costly(graph, one, layout.batched ? std::min(block, samples) : 1, options, judgement);
+  BoundOptions how = how_to_bound(options, (samples + block - 1) / block);
+  const std::vector<OutputTarget> outputs = add_outputs(graph, one, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
   const Bounder bounder(graph, std::move(how));
   const bool wants_all = options.bounds.empty();  // so that bounds need norms too
   const ReferenceMaker reference_maker(
       graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
-  for (std::int64_t first = 0; first < trace.samples; first += block) {
-    const std::int64_t count = std::min(block, trace.samples - first);
-    const Trace part = slice(graph, layout, trace, first, count);
+  for (std::int64_t first = 0; first < samples; first += block) {
+    const std::int64_t count = std::min(block, samples - first);
+    const Trace part = run.part(first, count);
     SharpenedReferences references(reference_maker, part, options.precision, false);
     const Bounds bounds =
         wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
     if (options.keep_reference) options.keep_reference(*references.accumulated(), first, count);
-    if (options.progress && !options.progress(first + count, trace.samples) && first + count < trace.samples) {
+    if (options.progress && !options.progress(first + count, samples) && first + count < samples) {
       judgement.interrupted = true;
       break;
     }
   }
   judgement.comparison = comparer.finish(options.failure_probability);
-  if (box && !judgement.interrupted) add_boxes(graph, trace, options, *box, outputs, judgement.comparison);
+  if (box && !judgement.interrupted) add_boxes(graph, *run.about, options, *box, outputs, judgement.comparison);
   return judgement;
+}
+
+Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options) {
+  constexpr std::int64_t many = 4096;
+  const BatchLayout layout = batch_layout(graph);
+  const auto part = [&](std::int64_t first, std::int64_t count) { return slice(graph, layout, trace, first, count); };
+  return judge(graph, RunInParts{&trace, part, many}, options);
 }
 
 void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,

@@ -39,8 +39,19 @@ struct Judgement {
   std::uint64_t memory_needed = 0;     ///< bytes that they would have taken, roughly; 0 where none was left out
 };
 
-/// Compares a trace with the certified references and the bounds, block by block.
+/// A run of a graph whose samples are made when they are judged, and not kept.
+struct RunInParts {
+  const Trace* about = nullptr;  ///< the run without its layers
+  /// Samples [first, first + count) as slice() gives them; count is 1 unless the model is batched.
+  std::function<Trace(std::int64_t first, std::int64_t count)> part;
+  std::int64_t at_once = 1;  ///< samples that are made together
+};
+
+/// Compares a run with the certified references and the bounds, block by block. Where local bounds alone are asked for,
+/// and no numbers of interest, every layer is compared by itself, one after the other: memory is that of a part of the
+/// run and of the largest layer.
 /// Throws:    what bound() and the references throw
+Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& options);
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
 
 /// Compares every layer of a trace with the exact layer at its recorded operands and with the local bounds, and adds the

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/record_parts.hpp"
@@ -82,30 +84,9 @@ private:
   std::int64_t samples_ = 0;
 };
 
-void append(Comparison& all, Comparison&& one, RecordSummary&& record) {
-  for (LayerSummary& layer : one.layers) {
-    layer.index = all.layers.size();
-    layer.record = std::move(record);
-    if (one.closest) {
-      one.closest->layer = layer.name;
-      if (!all.closest || one.closest->utilisation > all.closest->utilisation) all.closest = one.closest;
-    }
-    all.verdict = std::max(all.verdict, layer.status);
-    all.layers.push_back(std::move(layer));
-  }
-  for (const auto& [bits, count] : one.rungs) all.rungs[bits] += count;
-  all.reference_undecided += one.reference_undecided;
-  all.reference_valueless += one.reference_valueless;
-  all.reference_too_fine += one.reference_too_fine;
-  all.reference_undefined += one.reference_undefined;
-  all.max_bits = std::max(all.max_bits, one.max_bits);
-  for (std::string& assumption : one.assumptions)
-    if (std::find(all.assumptions.begin(), all.assumptions.end(), assumption) == all.assumptions.end())
-      all.assumptions.push_back(std::move(assumption));
-}
-
 RecordSummary summary_of(const Record& record, const ResultCoverage& coverage, const ArithmeticModel& arithmetic) {
   RecordSummary summary;
+  summary.name = record.name;
   summary.op = record.op;
   summary.module = record.module;
   summary.device = record.device;
@@ -175,7 +156,8 @@ void append(const Record& record, JudgedRecord&& judged, Comparison& all) {
       if (has_several) layer.name += fmt::format("[{}]", coverage.result);
       if (layer.op == op::Segment::name) layer.op = record.op;
       note_arithmetic(summary, judge->second.arithmetic());
-      append(all, std::move(*one), summary_of(record, coverage, judge->second.arithmetic()));
+      one->layers.front().record = summary_of(record, coverage, judge->second.arithmetic());
+      append(all, std::move(*one));
     }
     if (!coverage.why_not.empty()) note_not_judged(summary, record, coverage);
   }
@@ -222,16 +204,81 @@ Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, con
     const auto done = static_cast<std::int64_t>(last), count = static_cast<std::int64_t>(records.size());
     judgement.interrupted = options.progress && !options.progress(done, count) && done < count;
   }
-  const bool is_checked =
-      std::any_of(all.layers.begin(), all.layers.end(), [](const LayerSummary& layer) { return layer.checked > 0; });
   if (all.layers.empty() && !judgement.interrupted) {
     std::string why = summary.records == 0 ? "it has no records" : "none of its records can be judged";
     for (const NotJudged& reason : summary.reasons) why += fmt::format("\n  {}: {}", reason.op, reason.why);
     for (const std::string& problem : summary.problems) why += "\n  " + problem;
     throw Unsupported("nothing to judge in this recording: " + why);
   }
-  if (all.verdict <= Status::approaches && !is_checked) all.verdict = Status::undecided;
+  settle(all);
   return judgement;
+}
+
+namespace {
+
+/// The parts of an error by results of records, in place of layers of a network. `layer_of`: by layer of the network.
+void place_parts(std::optional<Breakdown>& breakdown, const std::vector<LayerSummary>& layers,
+                 const std::vector<std::optional<std::size_t>>& layer_of) {
+  if (!breakdown) return;
+  std::vector<LayerPart> parts(layers.size());
+  for (std::size_t i = 0; i < layers.size(); ++i) parts[i].layer = layers[i].name;
+  for (std::size_t i = 0; i < layer_of.size() && i < breakdown->layers.size(); ++i) {
+    if (!layer_of[i]) continue;
+    std::string name = std::move(parts[*layer_of[i]].layer);
+    parts[*layer_of[i]] = std::move(breakdown->layers[i]);
+    parts[*layer_of[i]].layer = std::move(name);
+  }
+  breakdown->layers = std::move(parts);
+}
+
+/// By layer of the network: the layer of the comparison that is the same result.
+std::vector<std::optional<std::size_t>> matching_layers(const RecordedRun& run, const RecordChain& chain,
+                                                        const Comparison& comparison) {
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> known;
+  for (const LayerSummary& layer : comparison.layers)
+    if (layer.record) known.emplace(std::pair(layer.record->name, layer.record->result), layer.index);
+  std::vector<std::optional<std::size_t>> matching;
+  for (const std::optional<RecordedResult>& result : chain.results) {
+    matching.emplace_back();
+    if (!result) continue;
+    const auto found = known.find({run.records()[result->record].name, static_cast<std::int64_t>(result->result)});
+    if (found != known.end()) matching.back() = found->second;
+  }
+  return matching;
+}
+
+}  // namespace
+
+void judge_from_input(const RecordedRun& run, const RecordChain& chain, const JudgeOptions& options,
+                      Judgement& judgement) {
+  Comparison& all = judgement.comparison;
+  RunSummary& summary = *all.run;
+  summary.not_from_input = chain.why_not;
+  if (!chain.why_not.empty()) return;
+  summary.given = chain.given;
+  Judgement of_network = judge(chain.graph, chain.trace, options);
+  Comparison& network = of_network.comparison;
+  judgement.interrupted = judgement.interrupted || of_network.interrupted;
+  judgement.left_out = std::move(of_network.left_out);
+  judgement.memory_needed = of_network.memory_needed;
+  const std::vector<std::optional<std::size_t>> layer_of = matching_layers(run, chain, all);
+  for (std::size_t i = 0; i < layer_of.size(); ++i) {
+    if (!layer_of[i]) continue;
+    LayerSummary& layer = all.layers[*layer_of[i]];
+    add_from_input(layer, std::move(network.layers[i]), options.threshold);
+    all.verdict = std::max(all.verdict, layer.status);
+    ++summary.from_input;
+  }
+  for (OutputSummary& output : network.outputs) {
+    place_parts(output.breakdown, all.layers, layer_of);
+    if (output.status != Status::undecided) all.verdict = std::max(all.verdict, output.status);
+    all.outputs.push_back(std::move(output));
+  }
+  all.open_questions = std::move(network.open_questions);
+  all.not_by_rows = std::move(network.not_by_rows);
+  if (network.closest && (!all.closest || network.closest->utilisation > all.closest->utilisation))
+    all.closest = network.closest;
+  add_references(all, network);
 }
 
 }  // namespace driftbound::analysis

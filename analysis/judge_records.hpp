@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "analysis/judge.hpp"
+#include "driftbound/trace/record_chain.hpp"
 #include "driftbound/trace/recorded_run.hpp"
 
 namespace driftbound::analysis {
@@ -17,6 +18,12 @@ struct AuditOptions {
 /// have no effect, and `progress` is called with records.
 /// Throws:    Unsupported where nothing of the run can be judged, saying why; what judge() throws
 Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, const AuditOptions& audit = {});
+
+/// Judges the network that the records of a run are, and adds what it says from the input on to the run's judgement:
+/// accumulated errors of results, outputs and numbers of interest. Where there is no such network, adds why.
+/// Throws:    what judge() throws
+void judge_from_input(const RecordedRun& run, const RecordChain& chain, const JudgeOptions& options,
+                      Judgement& judgement);
 
 /// The share p of violating elements for which `draws` independent draws miss all of them with this probability:
 /// (1 - p)^draws = probability.

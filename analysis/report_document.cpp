@@ -62,6 +62,13 @@ void leave_out_errors_from_input(Table& table) {
   table.groups.erase(table.groups.begin() + 2);
 }
 
+/// Whether nothing says how errors add up from the input on.
+bool is_judged_alone(const Comparison& comparison) {
+  return comparison.outputs.empty() &&
+         std::none_of(comparison.layers.begin(), comparison.layers.end(),
+                      [](const LayerSummary& layer) { return layer.accumulated.elements > 0; });
+}
+
 Section layers_section(const Comparison& comparison) {
   Table table{{{"#", 3},
                {"layer", 18, true},
@@ -89,7 +96,7 @@ Section layers_section(const Comparison& comparison) {
     }
     table.rows.push_back(layer_row(layer));
   }
-  if (comparison.run) leave_out_errors_from_input(table);
+  if (is_judged_alone(comparison)) leave_out_errors_from_input(table);
   return {Paragraph{"Layers", Style::heading, Medium::page}, std::move(table)};
 }
 
@@ -200,6 +207,12 @@ Section about_recording(const Comparison& comparison) {
     section.push_back(Paragraph{fmt::format(
         "{} elements are infinite, or no numbers, exactly as their operands make them (masks, mostly).", infinite)});
   add_statement_of_audit(comparison, section);
+  if (!run.not_from_input.empty())
+    section.push_back(Paragraph{fmt::format("Not judged from the input on: {}.", run.not_from_input)});
+  if (!run.given.empty())
+    section.push_back(Paragraph{
+        fmt::format("From the input on takes results of {} records as given, as these are not judged (first '{}').",
+                    run.given.size(), shorten(run.given.front(), 40))});
   return section;
 }
 
@@ -394,7 +407,7 @@ std::string failure_text(std::initializer_list<const ScopeSummary*> scopes,
                                     bound.undecided, bound.checked));
     non_finite = std::max(non_finite, scope->non_finite);
   }
-  if (reading && reading->is_decisive) parts.push_back("operands " + describe(*reading));
+  if (reading && reading->is_decisive) parts.push_back(describe(*reading));
   if (non_finite > 0) parts.push_back(fmt::format("not finite: {}", non_finite));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
@@ -455,7 +468,7 @@ Document document_of(const Report& report, const ExitRules& rules) {
                        about_run(report),
                        chart_section(comparison),
                        layers_section(comparison),
-                       comparison.run ? Section() : outputs_section(comparison),
+                       is_judged_alone(comparison) ? Section() : outputs_section(comparison),
                        what_it_stands_on(comparison),
                        explanation()};
   document.fields = fields_of(report);

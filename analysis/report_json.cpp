@@ -106,11 +106,14 @@ Json to_json(const std::optional<RunSummary>& run) {
                              "count"_key = reason.count));
   return object("records"_key = run->records, "views"_key = run->views, "not_judged"_key = run->not_judged,
                 "reasons"_key = reasons, "problems"_key = run->problems,
-                "draws"_key = run->draws > 0 ? Json(run->draws) : Json(nullptr));
+                "draws"_key = run->draws > 0 ? Json(run->draws) : Json(nullptr),
+                "from_input"_key = object("results"_key = run->from_input, "given"_key = run->given,
+                                          "reason"_key = text_or_null(run->not_from_input)));
 }
 
 Json to_json(const ReadingPair& pair) {
-  return object("left"_key = name_of(pair.left), "right"_key = name_of(pair.right));
+  return object("left"_key = name_of(pair.left), "right"_key = name_of(pair.right),
+                "variant"_key = text_or_null(pair.variant));
 }
 
 Json to_json(const std::optional<NearestReading>& reading) {

@@ -151,9 +151,9 @@ std::string excess_sentence(const Culprit& culprit) {
                      name_of(culprit.bound->kind), culprit.bound->violations, culprit.bound->checked, where);
 }
 
-/// " Its operands were read as tf32 (cut), 2,400 times nearer than as it is.", where that is known.
+/// " Nearest reading: operands read as tf32 (cut), 2,400 times nearer than as it is.", where that is known.
 std::string explaining_reading(const Culprit& culprit) {
-  return culprit.reading ? fmt::format(" Its operands were {}.", describe(*culprit.reading)) : "";
+  return culprit.reading ? fmt::format(" Nearest reading: {}.", describe(*culprit.reading)) : "";
 }
 
 std::string violated_sentence(const Report& report) {
@@ -172,10 +172,9 @@ std::string improbable_sentence(const Report& report) {
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound && culprit.reading)
     return fmt::format(
-        "{}: its operands were {} (root mean square over {} results). No proven bound is exceeded, but a run that "
-        "reads "
-        "them as {} shows that with probability {} at most.",
-        culprit.what, describe(*culprit.reading), culprit.reading->elements, to_string(culprit.reading->other),
+        "{}: {} (root mean square over {} results). No proven bound is exceeded, but an honest run shows that with "
+        "probability {} at most.",
+        culprit.what, describe(*culprit.reading), culprit.reading->elements,
         bound_text(culprit.reading->false_alarm.value_or(1.0)));
   if (!culprit.bound) return "an output or scalar exceeds its probabilistic bound.";
   return fmt::format(
@@ -367,7 +366,7 @@ std::string readings_text(const Comparison& comparison) {
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", named(layer.name), describe(*reading));
   }
   if (count > most_layers) text += fmt::format("; and {} more layers", count - most_layers);
-  return text.empty() ? "" : "Operands of products: " + text + ".";
+  return text.empty() ? "" : "Not as declared: " + text + ".";
 }
 
 std::string explain_columns(Medium medium) {

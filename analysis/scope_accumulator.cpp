@@ -161,34 +161,6 @@ double largest_magnitude(const double* numbers, std::size_t n) {
 
 }  // namespace
 
-double quantile(std::vector<double>& values, double p) {
-  std::replace_if(
-      values.begin(), values.end(), [](double value) { return std::isnan(value); }, infinity);
-  const auto last = static_cast<double>(values.size() - 1);
-  const auto rank = static_cast<std::ptrdiff_t>(std::ceil(p * last));
-  std::nth_element(values.begin(), values.begin() + rank, values.end());
-  return values[static_cast<std::size_t>(rank)];
-}
-
-double median(std::vector<double>& values) {
-  return quantile(values, 0.5);
-}
-
-std::vector<std::size_t> SampledPlaces::halve() {
-  largest_ /= 2;
-  std::vector<std::size_t> left;
-  for (std::size_t i = 0; i < fractions_.size(); ++i)
-    if (fractions_[i] <= largest_) left.push_back(i);
-  for (std::size_t i = 0; i < left.size(); ++i) fractions_[i] = fractions_[left[i]];
-  fractions_.resize(left.size());
-  return left;
-}
-
-void keep_places(std::vector<double>& numbers, const std::vector<std::size_t>& left) {
-  for (std::size_t i = 0; i < left.size(); ++i) numbers[i] = numbers[left[i]];
-  numbers.resize(left.size());
-}
-
 void ScopeAccumulator::add_bounds(const std::vector<BoundValues>& bounds) {
   if (bounds_.empty()) {
     if (!bounds.empty() && summary_.elements + summary_.non_finite > 0)
@@ -271,12 +243,13 @@ std::int64_t ScopeAccumulator::decide(BoundState& state, const BoundValues& valu
   return silent;
 }
 
-void ScopeAccumulator::sample(BoundState& state, const BoundValues& values) const {
+void ScopeAccumulator::count_ratios(BoundState& state, const BoundValues& values) const {
   const bool may_say_nothing = !values.description->not_applicable.empty() || !values.description->elements.empty();
-  for (const std::size_t j : measured_.sampled) {
+  for (std::size_t e = 0; e < measured_.errors; ++e) {
+    const std::size_t j = measured_.with_error[e];
     const double bound = values.values[measured_.first + j];
-    const bool is_silent = may_say_nothing && !(bound < infinity);
-    state.bound_over_error.push_back(is_silent ? -1.0 : bound / measured_.error[j]);
+    if (may_say_nothing && !(bound < infinity)) continue;
+    state.bound_over_error.add(bound / measured_.error[j]);
   }
 }
 
@@ -335,7 +308,7 @@ void ScopeAccumulator::measure(const Elements& elements, std::size_t first, std:
     measure_the_rest(elements);
     sum_up(elements);
   }
-  sample_places();
+  find_errors();
 }
 
 /// Where a number, a ball or their distance is not finite.
@@ -377,17 +350,13 @@ void ScopeAccumulator::sum_up_finite(const Elements& elements) {
 }
 
 /// Without a branch where errors decide, as those of a Relu's layer are 0 or not at random.
-void ScopeAccumulator::sample_places() {
+void ScopeAccumulator::find_errors() {
   Measurements& m = measured_;
-  std::array<std::size_t, elements_at_once> with_error;
-  std::size_t errors = 0;
+  m.errors = 0;
   for (std::size_t j = 0; j < m.count; ++j) {
-    with_error[errors] = j;
-    errors += m.error[j] > 0.0 ? 1u : 0u;
+    m.with_error[m.errors] = j;
+    m.errors += m.error[j] > 0.0 ? 1u : 0u;
   }
-  m.sampled.clear();
-  for (std::size_t e = 0; e < errors; ++e)
-    if (places_.take()) m.sampled.push_back(with_error[e]);
 }
 
 void ScopeAccumulator::sum_up(const Elements& elements) {
@@ -443,7 +412,6 @@ void ScopeAccumulator::add(std::span<const double> computed, std::span<const Bal
     measure(elements, first, std::min(computed.size() - first, elements_at_once));
     for (std::size_t b = 0; b < bounds.size(); ++b) add(elements, bounds[b], bounds_[b]);
     count_decided(elements);
-    if (places_.is_full()) leave_out_samples();
   }
 }
 
@@ -458,7 +426,7 @@ void ScopeAccumulator::add(const Elements& elements, const BoundValues& values, 
   const std::int64_t silent = is_clear ? 0 : decide(state, values, elements);
   if (is_clear) note_clear(summary);
   if (is_clear) summary.max_bound = largest_of(bounds, m.count, summary.max_bound);
-  sample(state, values);
+  count_ratios(state, values);
   summary.without_statement += silent;
   summary.checked += static_cast<std::int64_t>(m.number) - silent;
   if (!values.remainder.empty()) note_remainders(summary, values);
@@ -489,11 +457,6 @@ void ScopeAccumulator::count_decided(const Elements& elements) {
   }
 }
 
-void ScopeAccumulator::leave_out_samples() {
-  const std::vector<std::size_t> left = places_.halve();
-  for (BoundState& state : bounds_) keep_places(state.bound_over_error, left);
-}
-
 ScopeSummary ScopeAccumulator::finish() {
   if (summary_.elements > 0) {
     const auto count = static_cast<double>(summary_.elements);
@@ -502,9 +465,7 @@ ScopeSummary ScopeAccumulator::finish() {
   }
   double highest = -1.0;
   for (BoundState& state : bounds_) {
-    std::vector<double>& ratios = state.bound_over_error;
-    std::erase_if(ratios, [](double ratio) { return ratio < 0.0; });
-    if (!ratios.empty()) state.summary.median_bound_over_error = median(ratios);
+    state.summary.median_bound_over_error = state.bound_over_error.median();
     if (state.summary.gives_verdict() && !state.summary.is_measurement() && state.worst_utilisation > highest) {
       highest = state.worst_utilisation;
       if (highest > 0.0) summary_.worst = state.worst;

@@ -384,6 +384,38 @@ Trace run_model(const LoadedModel& model, const InputOptions& inputs, const RunS
   return trace;
 }
 
+RunOnDemand::RunOnDemand(const LoadedModel& model, const InputOptions& inputs, const RunSettings& run)
+    : graph_(model.graph), layout_(batch_layout(model.graph)), evaluator_(run.evaluator_for(model.graph)) {
+  constexpr std::int64_t few = 2048;
+  about_.inputs = model.inputs ? *model.inputs : inputs.load(graph_);
+  require_finite_inputs(graph_, about_.inputs, inputs.file.empty() ? "generated inputs" : inputs.file);
+  about_.samples = sample_count(graph_, layout_, about_.inputs);
+  about_.model_sha256 = model.sha256;
+  about_.arithmetic = evaluator_.arithmetic();
+  options_.batch = run.batch_for(about_.samples);
+  options_.threads = run.thread_count();
+  const std::int64_t batch = std::max<std::int64_t>(options_.batch, 1);
+  at_once_ = layout_.batched ? batch * std::max<std::int64_t>(few / batch, 1) : 1;
+  if (about_.samples > 0) part(0, 1);
+}
+
+Trace RunOnDemand::part(std::int64_t first, std::int64_t count) {
+  const std::int64_t last = first_ + evaluated_.samples;
+  if (first < first_ || first + count > last) evaluate(first, count);
+  return slice(graph_, layout_, evaluated_, first - first_, count);
+}
+
+/// Batches begin where those of the whole run do.
+void RunOnDemand::evaluate(std::int64_t first, std::int64_t count) {
+  first_ = first / at_once_ * at_once_;
+  const std::int64_t end = (first + count + at_once_ - 1) / at_once_ * at_once_;
+  const Inputs data = slice(graph_, layout_, about_.inputs, first_, std::min(end, about_.samples) - first_);
+  const bool was_changed = about_.provenance.observer_effect == ObserverEffect::changed;
+  evaluated_ = evaluator_.run(graph_, data, options_);
+  about_.provenance = evaluated_.provenance;
+  if (was_changed) about_.provenance.observer_effect = ObserverEffect::changed;
+}
+
 std::string non_finite_weight(const Graph& graph) {
   for (const Value& value : graph.values) {
     if (value.kind != ValueKind::constant || !is_float(value.type)) continue;

@@ -120,6 +120,30 @@ LoadedModel load_for_run(const std::string& file, const InputOptions* inputs = n
 /// Throws:    InvalidArgument (inputs that are not finite), Interrupted, what loading and evaluating throw
 Trace run_model(const LoadedModel& model, const InputOptions& inputs, const RunSettings& run, bool quiet);
 
+/// A run of a model whose samples are evaluated when they are asked for, some together, and not kept. Its numbers are
+/// those of run_model().
+class RunOnDemand {
+public:
+  /// Throws:    as run_model()
+  RunOnDemand(const LoadedModel& model, const InputOptions& inputs, const RunSettings& run);
+  /// The run without its layers.
+  const Trace& about() const { return about_; }
+  std::int64_t at_once() const { return at_once_; }
+  /// Samples [first, first + count) as slice() gives them.
+  Trace part(std::int64_t first, std::int64_t count);
+
+private:
+  void evaluate(std::int64_t first, std::int64_t count);
+
+  const Graph& graph_;
+  BatchLayout layout_;
+  Evaluator evaluator_;
+  RunOptions options_;
+  std::int64_t at_once_ = 1;
+  Trace about_, evaluated_;
+  std::int64_t first_ = 0;  ///< sample of `evaluated_`
+};
+
 /// Refuses options and arguments that were given as empty text: they would be taken for left out.
 /// Throws:    InvalidArgument naming the option
 void require_filled(const CLI::App& app);

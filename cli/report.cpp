@@ -22,6 +22,7 @@
 #include "driftbound/num/errors.hpp"
 #include "driftbound/reference/reference_file.hpp"
 #include "driftbound/trace/function_libraries.hpp"
+#include "driftbound/trace/record_chain.hpp"
 #include "driftbound/trace/recorded_graph.hpp"
 
 namespace driftbound::cli {
@@ -76,18 +77,32 @@ analysis::ExitRules exit_rules(const ReportSettings& settings) {
   return rules;
 }
 
-/// What of the model is recorded: all of it in runs of our own.
-RecordedRunOfModel obtain_run(const ReportSettings& settings, const LoadedModel& model) {
+/// What of the model is recorded: all of it in runs of our own. These are evaluated as they are judged, unless some of
+/// their rows are to be recorded, or the run is to be written.
+struct ObtainedRun {
+  RecordedRunOfModel recorded;
+  std::optional<RunOnDemand> on_demand;
+
+  const Graph& graph() const { return recorded.graph; }
+  const Trace& trace() const { return on_demand ? on_demand->about() : recorded.trace; }
+};
+
+ObtainedRun obtain_run(const ReportSettings& settings, const LoadedModel& model) {
+  ObtainedRun run;
   if (!settings.trace.empty()) {
-    RecordedRunOfModel run = read_recorded(model.graph, model.sha256, settings.trace, model.inputs.value_or(Inputs()));
-    require_finite_inputs(model.graph, run.trace.inputs, settings.trace);
-    if (!settings.functions.empty()) run.trace.arithmetic.functions = function_library(settings.functions).functions;
+    run.recorded = read_recorded(model.graph, model.sha256, settings.trace, model.inputs.value_or(Inputs()));
+    require_finite_inputs(model.graph, run.recorded.trace.inputs, settings.trace);
+    if (!settings.functions.empty())
+      run.recorded.trace.arithmetic.functions = function_library(settings.functions).functions;
     return run;
   }
-  RecordedRunOfModel run;
-  run.trace = run_model(model, settings.inputs, settings.run, settings.outputs.quiet);
-  run.graph = model.graph;
-  run.nodes = model.graph.nodes.size();
+  if (settings.run.rows.empty() && settings.save_trace.empty()) {
+    run.on_demand.emplace(model, settings.inputs, settings.run);
+  } else {
+    run.recorded.trace = run_model(model, settings.inputs, settings.run, settings.outputs.quiet);
+  }
+  run.recorded.graph = model.graph;
+  run.recorded.nodes = model.graph.nodes.size();
   return run;
 }
 
@@ -102,19 +117,26 @@ analysis::JudgeOptions judge_options(const ReportSettings& settings, analysis::P
   return options;
 }
 
-analysis::Judgement judge_trace(const ReportSettings& settings, const Graph& graph, const Trace& trace,
-                                const std::vector<analysis::Scalar>& scalars, ReferenceRecorder* recorder) {
+/// Bytes that bounds from end to end may take.
+std::uint64_t memory_for(const ReportSettings& settings) {
+  return settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
+}
+
+analysis::Judgement judge_run(const ReportSettings& settings, ObtainedRun& run,
+                              const std::vector<analysis::Scalar>& scalars, ReferenceRecorder* recorder) {
   analysis::Progress progress("judging", !settings.outputs.quiet);
   analysis::JudgeOptions options = judge_options(settings, progress);
   options.scalars = scalars;
   if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
-  options.trace_is_declared_run = settings.trace.empty() && trace.provenance.backend == "cpu";
-  options.memory = settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
+  options.trace_is_declared_run = settings.trace.empty() && run.trace().provenance.backend == "cpu";
+  options.memory = memory_for(settings);
   if (recorder != nullptr)
     options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) {
       recorder->add(reference, samples);
     };
-  return analysis::judge(graph, trace, options);
+  if (!run.on_demand) return analysis::judge(run.graph(), run.trace(), options);
+  const auto part = [&](std::int64_t first, std::int64_t count) { return run.on_demand->part(first, count); };
+  return analysis::judge(run.graph(), {&run.trace(), part, run.on_demand->at_once()}, options);
 }
 
 /// "float64, the model takes float32" where that holds other numbers than those given, else empty.
@@ -174,10 +196,9 @@ std::optional<analysis::RecordedLayers> describe_layers(const RecordedRunOfModel
                                   run.matched, run.copies};
 }
 
-analysis::ReportContext describe_run(const ReportSettings& settings, const LoadedModel& model,
-                                     const RecordedRunOfModel& run) {
+analysis::ReportContext describe_run(const ReportSettings& settings, const LoadedModel& model, const ObtainedRun& run) {
   const Graph& graph = model.graph;
-  const Trace& trace = run.trace;
+  const Trace& trace = run.trace();
   analysis::ReportContext context = {.command = settings.command,
                                      .date = now_utc(),
                                      .model_file = settings.model,
@@ -191,7 +212,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Loade
                                      .rounded_inputs = rounded_inputs(graph, trace),
                                      .requested_samples = trace.samples};
   note_other_storage(graph, trace.arithmetic, context);
-  context.recorded = describe_layers(run);
+  context.recorded = describe_layers(run.recorded);
   describe_inputs(context, settings, trace);
   return context;
 }
@@ -210,9 +231,8 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
 /// A recording says what was computed, and has no outputs.
 void check_recording(const CLI::App& app) {
   for (const char* option :
-       {"INPUTS",   "--inputs", "--samples", "--domain",  "--shape",          "--rows",      "--arithmetic",
-        "--order",  "--gemm",   "--backend", "--batch",   "--store",          "--trace",     "--functions",
-        "--scalar", "--box",    "--memory",  "--require", "--save-reference", "--save-trace"})
+       {"INPUTS", "--inputs", "--samples", "--domain", "--shape", "--rows", "--arithmetic", "--order", "--gemm",
+        "--backend", "--batch", "--store", "--trace", "--functions", "--box", "--save-reference", "--save-trace"})
     if (app.count(option) > 0)
       throw InvalidArgument(
           fmt::format("report: {} says nothing of a run that was recorded op by op; leave it out "
@@ -236,6 +256,23 @@ void check_numbers(const ReportSettings& settings) {
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
 }
 
+/// The network that a recording is, where all elements are judged.
+RecordChain chain_of(const RecordedRun& run, const ReportSettings& settings, std::uint64_t memory) {
+  constexpr std::uint64_t bytes_per_number = 512;  // two references and the bounds of a layer, roughly
+  if (settings.audit == 0) return chain_records(run, static_cast<std::int64_t>(memory / bytes_per_number));
+  RecordChain none;
+  none.why_not = "--audit draws elements, and errors from the input on need all of them";
+  return none;
+}
+
+/// Throws:    InvalidArgument
+analysis::Scalar scalar_of(const RecordChain& chain, const std::string& text) {
+  if (!chain.why_not.empty())
+    throw InvalidArgument("--scalar asks for errors from the input on, which this recording does not give: " +
+                          chain.why_not);
+  return analysis::parse_scalar(chain.graph, text);
+}
+
 /// Judges a run that was recorded op by op, without a model.
 int report_on_recording(const ReportSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
@@ -243,9 +280,17 @@ int report_on_recording(const ReportSettings& settings) {
   require_distinct({settings.model}, settings.files());
   check_numbers(settings);
   const RecordedRun run(settings.model);
+  const std::uint64_t memory = memory_for(settings);
+  const RecordChain chain = chain_of(run, settings, memory);
+  std::vector<analysis::Scalar> scalars;
+  for (const std::string& text : settings.scalars) scalars.push_back(scalar_of(chain, text));
   analysis::Progress progress("judging", !settings.outputs.quiet);
-  analysis::Judgement judgement =
-      analysis::judge_records(run, judge_options(settings, progress), {settings.audit, settings.inputs.seed});
+  analysis::JudgeOptions options = judge_options(settings, progress);
+  analysis::Judgement judgement = analysis::judge_records(run, options, {settings.audit, settings.inputs.seed});
+  options.memory = memory;
+  options.scalars = scalars;
+  options.progress = {};
+  if (!judgement.interrupted) analysis::judge_from_input(run, chain, options, judgement);
   analysis::ReportContext context = {.command = settings.command,
                                      .date = now_utc(),
                                      .model_file = settings.model,
@@ -259,6 +304,8 @@ int report_on_recording(const ReportSettings& settings) {
                                                        : judgement.comparison.run->arithmetics.front(),
                                      .interrupted = judgement.interrupted,
                                      .requested_samples = 1};
+  for (const BoundRequest& request : judgement.left_out) context.bounds_left_out.emplace_back(name_of(request));
+  context.memory_needed = judgement.memory_needed;
   return publish(settings, {std::move(context), std::move(judgement.comparison)}, start, [] {});
 }
 
@@ -279,15 +326,14 @@ int run_report(const ReportSettings& settings) {
   require_distinct(model.data_files, settings.files());
   for (const std::string& text : settings.scalars) analysis::parse_scalar(model.graph, text);
 
-  const RecordedRunOfModel run = obtain_run(settings, model);
-  const Graph& graph = run.graph;
-  const Trace& trace = run.trace;
+  ObtainedRun run = obtain_run(settings, model);
+  const Graph& graph = run.graph();
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(analysis::parse_scalar(graph, text));
-  if (!settings.save_trace.empty()) write_trace(trace, target_of(settings.save_trace));
+  if (!settings.save_trace.empty()) write_trace(run.trace(), target_of(settings.save_trace));
   ReferenceRecorder recorder(graph, batch_layout(graph));
   analysis::Judgement judgement =
-      judge_trace(settings, graph, trace, scalars, settings.save_reference.empty() ? nullptr : &recorder);
+      judge_run(settings, run, scalars, settings.save_reference.empty() ? nullptr : &recorder);
 
   analysis::Report result{describe_run(settings, model, run), std::move(judgement.comparison)};
   result.context.interrupted = judgement.interrupted;
@@ -295,7 +341,7 @@ int run_report(const ReportSettings& settings) {
   for (const BoundRequest& request : judgement.left_out) result.context.bounds_left_out.emplace_back(name_of(request));
   result.context.memory_needed = judgement.memory_needed;
   return publish(settings, std::move(result), start, [&] {
-    if (!settings.save_reference.empty()) recorder.write(target_of(settings.save_reference), trace.model_sha256);
+    if (!settings.save_reference.empty()) recorder.write(target_of(settings.save_reference), run.trace().model_sha256);
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -302,34 +303,35 @@ TEST_CASE("medians and quantiles are order statistics") {
   CHECK(comparison.layers[0].kappa->p99 == 6.0);
 }
 
-TEST_CASE("places kept for medians are all of few, and take columns of many rows alike") {
-  constexpr std::size_t width = 512, rows = 1000, places = width * rows;
-  SampledPlaces sampled;
-  std::vector<double> kept;
-  for (std::size_t place = 0; place < places; ++place) {
-    if (sampled.take()) kept.push_back(static_cast<double>(place));
-    if (place + 1 < SampledPlaces::most) REQUIRE(kept.size() == place + 1);
-    if (!sampled.is_full()) continue;
-    const std::vector<double> before = kept;
-    keep_places(kept, sampled.halve());
-    CHECK(kept.size() == doctest::Approx(0.5 * SampledPlaces::most).epsilon(0.01));
-    CHECK(std::includes(before.begin(), before.end(), kept.begin(), kept.end()));
+TEST_CASE("quantiles of a histogram are those of the sorted numbers, to a 64th, in whatever parts these come") {
+  std::mt19937_64 random(17);
+  for (const std::size_t count : {1U, 2U, 7U, 1000U, 20'000U}) {
+    std::vector<double> numbers(count);
+    for (double& x : numbers) x = std::exp(8.0 * std::normal_distribution<double>()(random));
+    if (count > 2) numbers[1] = 0.0;
+    if (count > 100) numbers[5] = numbers[6] = std::numeric_limits<double>::infinity();
+    LogHistogram whole, backwards, parts;
+    LogHistogram some[3];
+    for (const double x : numbers) whole.add(x);
+    for (std::size_t i = count; i-- > 0;) backwards.add(numbers[i]);
+    for (std::size_t i = 0; i < count; ++i) some[random() % 3].add(numbers[i]);
+    for (const LogHistogram& one : some) parts.add(one);
+    std::sort(numbers.begin(), numbers.end());
+    for (const double p : {0.0, 0.1, 0.5, 0.9, 0.99, 1.0}) {
+      const auto rank = static_cast<std::size_t>(std::ceil(p * static_cast<double>(count - 1)));
+      const double found = whole.quantile(p).value();
+      CHECK(found <= numbers[rank]);
+      if (std::isfinite(numbers[rank])) CHECK(found >= numbers[rank] * 64.0 / 65.0);
+      if (std::isinf(numbers[rank])) CHECK(std::isinf(found));
+      CHECK(backwards.quantile(p) == found);
+      CHECK(parts.quantile(p) == found);
+    }
+    CHECK(whole.count() == static_cast<std::int64_t>(count));
   }
-  CHECK(kept.size() >= SampledPlaces::most / 2 - 200);
-  CHECK(kept.size() < SampledPlaces::most);
-  const double share = static_cast<double>(kept.size()) / places;
-  for (const std::size_t period : {2u, 3u, 16u, 64u, 100u, 256u, 512u}) {
-    std::vector<std::size_t> of_phase(period);
-    for (const double place : kept) ++of_phase[static_cast<std::size_t>(place) % period];
-    const double expected = share * places / static_cast<double>(period);
-    const auto [fewest, most] = std::minmax_element(of_phase.begin(), of_phase.end());
-    CHECK(static_cast<double>(*fewest) >= 0.9 * expected - 1.0);
-    CHECK(static_cast<double>(*most) <= 1.1 * expected + 1.0);
-  }
-  std::vector<double> columns;
-  for (const double place : kept) columns.push_back(std::fmod(place, width));
-  CHECK(std::abs(median(columns) - 0.5 * width) <= 0.01 * width);
-  CHECK(std::abs(quantile(columns, 0.99) - 0.99 * width) <= 0.01 * width);
+  LogHistogram odd;
+  CHECK_FALSE(odd.median().has_value());
+  odd.add(std::numeric_limits<double>::quiet_NaN());
+  CHECK(std::isinf(odd.median().value()));
 }
 
 TEST_CASE("the condition number of a difference weighs those of its operands by their sizes") {

@@ -94,6 +94,18 @@ Comparison judged(const RecordingWriter& writer, const AuditOptions& audit = {})
   return judge_records(run, {}, audit).comparison;
 }
 
+/// The same with errors from the input on.
+Comparison judged_from_input(const RecordingWriter& writer, const JudgeOptions& options = {},
+                             std::int64_t most_numbers = std::int64_t{1} << 30) {
+  const TemporaryFolder folder;
+  RecordingWriter copy = writer;
+  copy.write(folder.path() / "run.safetensors");
+  const RecordedRun run(folder.path() / "run.safetensors");
+  Judgement judgement = judge_records(run, options);
+  judge_from_input(run, chain_records(run, most_numbers), options, judgement);
+  return judgement.comparison;
+}
+
 Document document(const Comparison& comparison) {
   Report report;
   report.context.model_file = "run.safetensors";
@@ -275,4 +287,98 @@ TEST_CASE("The order in which records are judged side by side changes nothing") 
     return fields["layers"];
   };
   CHECK(of(one) == of(two));
+}
+
+TEST_CASE("Where records chain, errors from the input on are measured and bounded, layer by layer and at the output") {
+  const Network network;
+  const Comparison comparison = judged_from_input(network.recording());
+  CHECK(comparison.verdict <= Status::approaches);
+  CHECK(comparison.run->from_input == 3);
+  CHECK(comparison.run->not_from_input == "");
+  // The network in double from the input on, by loops of this file.
+  double largest_of_product = 0.0, largest_of_weights = 0.0;
+  for (std::size_t row = 0; row < 9; ++row) {
+    std::vector<double> y(20);
+    double sum = 0.0;
+    for (std::size_t j = 0; j < 20; ++j) {
+      y[j] = static_cast<double>(network.b.values[j]);
+      for (std::size_t p = 0; p < 64; ++p)
+        y[j] += static_cast<double>(network.x.values[64 * row + p]) * static_cast<double>(network.w.values[20 * p + j]);
+      const auto recorded = static_cast<double>(network.product_of.values[20 * row + j]);
+      largest_of_product = std::max(largest_of_product, std::abs(recorded - y[j]));
+      sum += std::exp(std::max(y[j], 0.0));
+    }
+    for (std::size_t j = 0; j < 20; ++j) {
+      const auto recorded = static_cast<double>(network.weights.values[20 * row + j]);
+      largest_of_weights = std::max(largest_of_weights, std::abs(recorded - std::exp(std::max(y[j], 0.0)) / sum));
+    }
+  }
+  REQUIRE(comparison.layers.size() == 3);
+  CHECK(comparison.layers[0].accumulated.max_error == doctest::Approx(largest_of_product).epsilon(1e-6));
+  CHECK(comparison.layers[2].accumulated.max_error == doctest::Approx(largest_of_weights).epsilon(1e-6));
+  for (const LayerSummary& layer : comparison.layers) {
+    const BoundSummary* const forward = find_bound(layer.accumulated, BoundKind::forward);
+    REQUIRE(forward != nullptr);
+    CHECK(forward->max_bound >= layer.accumulated.max_error);
+    CHECK(forward->violations == 0);
+  }
+  REQUIRE(comparison.outputs.size() == 1);
+  CHECK(comparison.outputs[0].name == "net/aten::_softmax");
+  CHECK(comparison.outputs[0].scope.max_error == comparison.layers[2].accumulated.max_error);
+  CHECK(schema_errors(schema_file, document(comparison).fields) == "");
+}
+
+TEST_CASE("A fault that records hand on is named where it is, and explains what follows") {
+  Network network;
+  for (float& y : network.product_of.values) y += 0.01f;
+  Network honest = network;
+  for (std::size_t i = 0; i < honest.rectified.size(); ++i)
+    honest.rectified.values[i] = std::max(honest.product_of.values[i], 0.0f);
+  RecordingWriter writer;
+  writer.value("x", StoredTensor::from(honest.x));
+  writer.value("w", StoredTensor::from(honest.w));
+  writer.value("b", StoredTensor::from(honest.b));
+  writer.value("p", StoredTensor::from(honest.product_of));
+  writer.value("r", StoredTensor::from(honest.rectified));
+  writer.record("aten::addmm", {"b", "x", "w"}, {"p"}, {}, "fc");
+  writer.record("aten::relu", {"p"}, {"r"}, {}, "act");
+  const Comparison comparison = judged_from_input(writer);
+  CHECK(comparison.verdict == Status::violated);
+  CHECK(comparison.layers[0].status == Status::violated);
+  CHECK(find_bound(comparison.layers[1].local, BoundKind::componentwise)->violations == 0);
+  CHECK(find_bound(comparison.layers[1].accumulated, BoundKind::forward)->violations > 0);
+  CHECK(comparison.layers[1].explained_by == "fc/aten::addmm");
+}
+
+TEST_CASE("Parts of an error are those of the records") {
+  JudgeOptions options;
+  options.bounds = {BoundKind::adjoint_any_order, Diagnostic::attribution};
+  const TemporaryFolder folder;
+  RecordingWriter writer = Network().recording();
+  writer.write(folder.path() / "run.safetensors");
+  const RecordedRun run(folder.path() / "run.safetensors");
+  const RecordChain chain = chain_records(run, std::int64_t{1} << 30);
+  options.scalars = {parse_scalar(chain.graph, "net/aten::_softmax[7]")};
+  Judgement judgement = judge_records(run, options);
+  judge_from_input(run, chain, options, judgement);
+  const Comparison& comparison = judgement.comparison;
+  REQUIRE(comparison.outputs.size() == 2);
+  REQUIRE(comparison.outputs[1].breakdown);
+  const Breakdown& parts = *comparison.outputs[1].breakdown;
+  REQUIRE(parts.layers.size() == comparison.layers.size());
+  double sum = parts.inputs;
+  for (std::size_t i = 0; i < parts.layers.size(); ++i) {
+    CHECK(parts.layers[i].layer == comparison.layers[i].name);
+    sum += parts.layers[i].part;
+  }
+  CHECK(sum == doctest::Approx(parts.error).epsilon(0.02));
+}
+
+TEST_CASE("Why nothing is judged from the input on is said") {
+  const Comparison comparison = judged_from_input(Network().recording(), {}, 10);
+  CHECK(comparison.run->from_input == 0);
+  CHECK(contains(comparison.run->not_from_input, "more than 10 numbers"));
+  CHECK(comparison.verdict <= Status::approaches);
+  CHECK(comparison.outputs.empty());
+  CHECK(document(comparison).fields["recording"]["from_input"]["reason"].is_string());
 }

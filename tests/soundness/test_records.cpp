@@ -1,0 +1,22 @@
+// Runs that are recorded op by op: every part of every record, and the network that the records are.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "soundness/random.hpp"
+#include "soundness/random_records.hpp"
+
+namespace driftbound {
+
+TEST_CASE("recorded runs of random calls keep every bound, record by record and from the input on") {
+  soundness::Tally tally;
+  soundness::Random random(20261129);
+  while (tally.outputs < 60'000 && tally.failures.size() < 3) soundness::check_random_records(random.bits(), tally);
+  for (const std::string& failure : tally.failures) FAIL_CHECK(failure);
+  CHECK(tally.violations() == 0);
+  CHECK(tally.bounds.at("local componentwise").checked > 0);
+  CHECK(tally.bounds.at("accumulated forward").checked > 0);
+  MESSAGE(soundness::table_heading() << soundness::table_row("records", tally));
+}
+
+}  // namespace driftbound
