@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 amount=${1:-10s}
 shift || true
-targets=${*:-onnx drawn_onnx shapes zip layers npy safetensors trace csv json inputs}
+targets=${*:-onnx drawn_onnx shapes zip layers npy safetensors trace recording csv json inputs}
 case $amount in
   *s) limit=-max_total_time=${amount%s} ;;
   *) limit=-runs=$amount ;;
@@ -28,7 +28,7 @@ for target in $targets; do
   findings=$build/findings/$target
   mkdir -p "$working" "$findings"
   case $target in
-    zip | onnx) longest=2048 ;;  # as long as their seeds but for the bombs
+    zip | onnx | recording) longest=2048 ;;  # as long as their seeds but for the bombs
     *) longest=512 ;;
   esac
   options=(-print_funcs=0 -print_final_stats=1 -max_len=$longest -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=256 -artifact_prefix="$findings/")

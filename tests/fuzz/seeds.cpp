@@ -244,6 +244,56 @@ void add_text(std::vector<Seed>& all) {
   file("not_utf8", safetensors_of("{" + entry("\xff\x1b", "F32", "[0]", 0, 0) + "}", 0));
 }
 
+// ---- recorded runs --------------------------------------------------------------------------------------------------
+
+/// `tensors`: entries of the header.
+std::string recording(const std::string& records, const std::string& values, const std::string& tensors,
+                      std::size_t data_size) {
+  const std::string metadata =
+      R"("__metadata__":{"driftbound.trace":"2","run":"a","shard":"0","last":"true","records":)" + quoted(records) +
+      R"(,"values":)" + quoted(values) + "}";
+  return safetensors_of("{" + metadata + (tensors.empty() ? "" : ",") + tensors + "}", data_size);
+}
+
+void add_recordings(std::vector<Seed>& all) {
+  const auto add = [&](const std::string& name, std::string bytes) {
+    all.push_back({"recording", name, std::move(bytes)});
+  };
+  const std::string value = R"({"type":"F32","shape":[2,2]})";
+  const auto tensor = [](const std::string& id, std::size_t at) {
+    return entry("value/" + id, "F32", "[2,2]", 16 * at, 16 * at + 16);
+  };
+  add("network", recording(R"([{"op":"aten::mm","operands":["a","b"],"results":["c"]},)"
+                           R"({"op":"aten::_softmax","operands":["c"],"results":["d"],"attributes":{"dim":-1}}])",
+                           R"({"a":)" + value + R"(,"b":)" + value + R"(,"c":)" + value + R"(,"d":)" + value + "}",
+                           tensor("a", 0) + "," + tensor("b", 1) + "," + tensor("c", 2) + "," + tensor("d", 3), 64));
+  add("views",
+      recording(R"([{"op":"aten::t","operands":["a"],"results":["b"]},)"
+                R"({"op":"aten::expand","operands":["b"],"results":["c"],"attributes":{"size":[3,2,2]}},)"
+                R"({"op":"aten::sum","operands":["c"],"results":["d"],"attributes":{"dim":[0]}}])",
+                R"({"a":)" + value + R"(,"b":)" + value + R"(,"c":{"type":"F32","shape":[3,2,2]},"d":)" + value + "}",
+                tensor("a", 0) + "," + tensor("d", 1), 32));
+  add("parts",
+      recording(R"([{"op":"Gelu","operands":["a"],"results":["b"]}])",
+                R"({"a":{"type":"F32","shape":[2,2],"part":{"axes":[0]}},)"
+                R"("b":{"type":"F32","shape":[2,2],"part":{"elements":true,"draws":1}}})",
+                entry("value/a", "F32", "[1,2]", 0, 8) + "," + entry("value/a/axis/0", "I64", "[1]", 8, 16) + "," +
+                    entry("value/b", "F32", "[1]", 16, 20) + "," + entry("value/b/elements", "I64", "[1]", 20, 28),
+                28));
+  add("attention",
+      recording(R"([{"op":"aten::scaled_dot_product_attention","operands":["a","a","a"],"results":["d"],)"
+                R"("attributes":{"is_causal":true}}])",
+                R"({"a":{"type":"F32","shape":[1,1,2,2]},"d":{"type":"F32","shape":[1,1,2,2]}})",
+                entry("value/a", "F32", "[1,1,2,2]", 0, 16) + "," + entry("value/d", "F32", "[1,1,2,2]", 16, 32), 32));
+  add("absurd",
+      recording(R"([{"op":"aten::expand","operands":["a"],"results":["b"],"attributes":{"size":[1099511627776]}},)"
+                R"({"op":"aten::sum","operands":["b"],"results":["c"]}])",
+                R"({"a":{"type":"F32","shape":[1]},"b":{"type":"F32","shape":[1099511627776]},)"
+                R"("c":{"type":"F32","shape":[]}})",
+                entry("value/a", "F32", "[1]", 0, 4) + "," + entry("value/c", "F32", "[]", 0, 4), 4));
+  add("loop", recording(R"([{"op":"aten::t","operands":["a"],"results":["a"]}])", R"({"a":)" + value + "}", "", 0));
+}
+
 // ---- draws ----------------------------------------------------------------------------------------------------------
 
 void add_draws(std::vector<Seed>& all) {
@@ -266,6 +316,7 @@ std::vector<Seed> seeds() {
   add_arrays(all);
   add_inputs(all);
   add_text(all);
+  add_recordings(all);
   add_draws(all);
   return all;
 }

@@ -5,7 +5,7 @@
 namespace driftbound::fuzz {
 namespace {
 
-constexpr std::array<Target, 11> all_targets = {{{"onnx", read_onnx},
+constexpr std::array<Target, 12> all_targets = {{{"onnx", read_onnx},
                                                  {"drawn_onnx", read_drawn_onnx},
                                                  {"shapes", infer_drawn_graph},
                                                  {"zip", read_zip},
@@ -13,6 +13,7 @@ constexpr std::array<Target, 11> all_targets = {{{"onnx", read_onnx},
                                                  {"npy", read_npy_file},
                                                  {"safetensors", read_safetensors},
                                                  {"trace", read_trace_header},
+                                                 {"recording", read_recording},
                                                  {"csv", read_csv_text},
                                                  {"json", read_json},
                                                  {"inputs", read_model_inputs}}};

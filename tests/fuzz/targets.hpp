@@ -45,6 +45,7 @@ void read_layers(Bytes bytes);        ///< names and contents of an archive's me
 void read_npy_file(Bytes bytes);      ///< a file
 void read_safetensors(Bytes bytes);   ///< a file
 void read_trace_header(Bytes bytes);  ///< the header of a trace of a small network
+void read_recording(Bytes bytes);     ///< the first shard of a recorded run
 void read_csv_text(Bytes bytes);      ///< a file
 void read_json(Bytes bytes);          ///< an arithmetic, or, after a blank, a trace's provenance
 void read_model_inputs(Bytes bytes);  ///< which model, which format, and the file
