@@ -84,8 +84,9 @@ Status status_of(const LayerSummary& layer, double threshold) {
       layer.starts_at_inputs && decided_values(layer.accumulated) > decided_values(layer.local);
   const bool is_local = has_deciding_bounds(layer.local) && !is_decided_from_input;
   const bool is_read_otherwise = layer.nearest_reading && layer.nearest_reading->is_decisive;
-  const Status status =
-      worse(status_of(layer.local, threshold, is_local), status_of(layer.accumulated, threshold, !is_local));
+  Status status = status_of(layer.local, threshold, is_local);
+  const bool is_followed = layer.accumulated.elements + layer.accumulated.non_finite > 0;
+  if (is_followed) status = worse(status, status_of(layer.accumulated, threshold, !is_local));
   return is_read_otherwise ? worse(status, Status::improbable) : status;
 }
 
@@ -722,6 +723,12 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
   for (const std::string& assumption : bounds.assumptions)
     if (std::find(s.result.assumptions.begin(), s.result.assumptions.end(), assumption) == s.result.assumptions.end())
       s.result.assumptions.push_back(assumption);
+}
+
+std::int64_t Comparer::tested_computations() const {
+  std::int64_t tested = 0;
+  for (const LayerState& layer : state_->layers) tested += layer.readings ? layer.readings->computations : 0;
+  return tested;
 }
 
 Comparison Comparer::finish(double failure_probability) {

@@ -317,6 +317,8 @@ public:
   void add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
            const Bounds& bounds, std::int64_t first_sample,
            const std::function<void(std::size_t layer)>& before_layer = {});
+  /// How many elements of products, or rows of other ops, readings were tested on, in all layers.
+  std::int64_t tested_computations() const;
   /// `failure_probability`: as Comparison has it.
   Comparison finish(double failure_probability = 0.0);
 

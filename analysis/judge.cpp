@@ -58,6 +58,7 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   how.targets.assign(options.scalars.begin(), options.scalars.end());
   how.requests = options.bounds;
   how.trace_is_declared_run = options.trace_is_declared_run;
+  how.tests_readings = options.tests_readings;
   return how;
 }
 
@@ -479,9 +480,9 @@ void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions
   JudgeOptions options = asked;
   options.bounds = local_bounds(asked.bounds);
   const BatchLayout layout = batch_layout(graph);
+  const std::int64_t numbers = std::max(elements_of_sample(trace), numbers_between(graph, layout.sample_shapes));
   const std::int64_t block =
-      layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(elements_of_sample(trace), 1), 1)
-                     : 1;
+      layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(numbers, 1), 1) : 1;
   const Bounder bounder(graph, how_to_bound(options, (trace.samples + block - 1) / block));
   const ReferenceMaker reference_maker(graph);
   for (std::int64_t first = 0; first < trace.samples; first += block) {

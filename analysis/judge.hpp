@@ -19,6 +19,7 @@ struct JudgeOptions {
   bool trace_is_declared_run = false;  ///< as BoundOptions has it
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
+  bool tests_readings = true;         ///< as BoundOptions has it
   /// Bytes that bounds from end to end may take; where they would take more they are left out, unless `bounds` names
   /// them. 0: any number.
   std::uint64_t memory = 0;

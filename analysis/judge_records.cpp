@@ -26,6 +26,8 @@ std::int64_t count_of_results(const RecordedRun& run) {
 
 /// What is collected of one result, part after part.
 class ResultJudge {
+  static constexpr std::int64_t enough_computations = 256;  ///< for readings, of all parts together
+
 public:
   ResultJudge(const JudgeOptions& options, double failure_probability)
       : options_(options), failure_probability_(failure_probability) {}
@@ -38,6 +40,7 @@ public:
     }
     JudgeOptions options = options_;
     options.failure_probability = failure_probability_ * part.share;
+    options.tests_readings = comparer_->tested_computations() < enough_computations;
     add_layers_alone(part.graph, part.trace, options, samples_, *comparer_);
     first_samples_.push_back(samples_);
     samples_ += part.trace.samples;
@@ -166,7 +169,10 @@ void append(const Record& record, JudgedRecord&& judged, Comparison& all) {
 /// Whether judging a record takes little enough memory for several to be judged at once.
 bool is_small(const RecordedRun& run, const Record& record, const AuditOptions& audit) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 20;
-  if (audit.draws > 0) return true;
+  const auto is_in_part = [&](const std::optional<std::string>& id) {
+    return !id || !run.has(*id) || !run.is_stored(*id) || run.part_of(*id);
+  };
+  if (audit.draws > 0 || std::all_of(record.results.begin(), record.results.end(), is_in_part)) return true;
   const auto is_small_value = [&](const std::optional<std::string>& id) {
     return !id || !run.has(*id) || run.part_of(*id) || element_count(run.shape_of(*id)) <= most_elements;
   };

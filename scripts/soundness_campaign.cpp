@@ -20,7 +20,6 @@
 #include "soundness/matrix_unit_networks.hpp"
 #include "soundness/random_networks.hpp"
 #include "soundness/random_ops.hpp"
-#include "soundness/random_records.hpp"
 #include "soundness/soundness_check.hpp"
 
 namespace {
@@ -161,12 +160,6 @@ void run_op_families(Campaign& campaign, const std::vector<OpFamily>& families) 
         [family](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_op_case(family, seed, tally); }; });
 }
 
-void run_records(Campaign& campaign) {
-  campaign.utilisation = &BoundTally::max_utilisation;
-  campaign.repeat("records", campaign.outputs,
-                  [](std::uint64_t seed) -> Task { return [=](Tally& tally) { check_random_records(seed, tally); }; });
-}
-
 void run_bundled(Campaign& campaign, const std::string& folder) {
   Random random(campaign.seed);
   std::vector<Task> tasks;
@@ -216,8 +209,6 @@ int replay(const std::string& family, std::uint64_t seed) {
     check_foreign_sum(seed, tally);
   } else if (family == "unit") {
     check_unit_network(random_unit_network(seed), {}, tally);
-  } else if (family == "records") {
-    check_random_records(seed, tally);
   } else if (family == "boxes") {
     check_boxes(seed, tally);
   } else if (const auto data = named(all_families(), family)) {
@@ -237,16 +228,16 @@ int replay(const std::string& family, std::uint64_t seed) {
 
 }  // namespace
 
-/// soundness_campaign MODELS|--records|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]]
-/// soundness_campaign --case FAMILY|foreign|unit|boxes|records SEED
+/// soundness_campaign MODELS|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]]
+/// soundness_campaign --case FAMILY|foreign|unit|boxes SEED
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() == 3 && arguments[0] == "--case")
     return replay(arguments[1], std::stoull(arguments[2], nullptr, 0));
   if (arguments.empty()) {
     fmt::print(stderr,
-               "usage: soundness_campaign MODELS|--records|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]] | --case "
-               "FAMILY|foreign|unit|boxes|records SEED\n");
+               "usage: soundness_campaign MODELS|--ops[=FAMILY] [OUTPUTS [SEED [THREADS]]] | --case "
+               "FAMILY|foreign|unit|boxes SEED\n");
     return 3;
   }
   Campaign campaign;
@@ -263,8 +254,6 @@ int main(int argc, char** argv) {
       return 3;
     }
     run_op_families(campaign, families);
-  } else if (arguments[0] == "--records") {
-    run_records(campaign);
   } else {
     run_random_networks(campaign);
     run_foreign_sums(campaign);

@@ -2,7 +2,6 @@
 # Builds the library and runs the soundness campaign of docs/campaigns.md.
 # Usage: scripts/soundness_campaign.sh [OUTPUTS [SEED [THREADS]]]
 #        scripts/soundness_campaign.sh --ops[=FAMILY] [OUTPUTS [SEED [THREADS]]]      ops by family, with random attributes
-#        scripts/soundness_campaign.sh --records [OUTPUTS [SEED [THREADS]]]           runs that are recorded op by op
 #        scripts/soundness_campaign.sh --case FAMILY SEED      one case again, as a failure names it
 # Quick look: scripts/soundness_campaign.sh 20000
 set -eu
@@ -15,7 +14,7 @@ cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS
 cmake --build "$build" -j2 >/dev/null
 
 sources=
-for source in random_values random_networks random_ops random_records lone_node foreign_sums matrix_unit_networks hill_climb soundness_check box_check bundled; do
+for source in random_values random_networks random_ops foreign_sums matrix_unit_networks hill_climb soundness_check box_check bundled; do
   sources="$sources $root/tests/soundness/$source.cpp"
 done
 # shellcheck disable=SC2086
@@ -25,6 +24,6 @@ done
 
 case "${1:-}" in
   --case) exec "$build/soundness_campaign" "$@" ;;
-  --ops* | --records) exec nice -n 10 "$build/soundness_campaign" "$@" ;;
+  --ops*) exec nice -n 10 "$build/soundness_campaign" "$@" ;;
 esac
 exec nice -n 10 "$build/soundness_campaign" "$root/examples/models" "$@"

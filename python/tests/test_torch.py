@@ -574,3 +574,63 @@ def test_the_program_judges_a_recorded_model(run_path, judge, sample):
         model(ids)
     verdict = judge(run_path)
     assert verdict.holds, verdict.text
+
+
+def honest_calls():
+    """Calls of PyTorch, by name, of ops whose arithmetic is easily taken for something else."""
+    functional = nn.functional
+    x, images = torch.randn(4, 6, 8), torch.randn(2, 3, 12, 18)
+    return {
+        "flip": lambda: torch.flip(x, (0, -1)),
+        "roll": lambda: torch.roll(x, (1, -2), (0, 1)),
+        "index": lambda: x[:, torch.tensor([1, 3, 3])],
+        "prelu": lambda: functional.prelu(x, torch.rand(6)),
+        "logsigmoid": lambda: functional.logsigmoid(x),
+        "mse_loss": lambda: functional.mse_loss(x, 2 * x),
+        "vector_norm": lambda: torch.linalg.vector_norm(x, dim=-1),
+        "norm": lambda: torch.norm(x, p=1, dim=1),
+        "addcdiv": lambda: torch.addcdiv(x, x, x.abs() + 1, value=0.1),
+        "adaptive_avg_pool2d": lambda: functional.adaptive_avg_pool2d(images, (4, 6)),
+        "a convolution that starts with its bias":
+            lambda: functional.conv2d(images, torch.randn(4, 3, 3, 3), torch.randn(4) * 100),
+        "conv_transpose2d":
+            lambda: functional.conv_transpose2d(torch.randn(2, 3, 6, 6), torch.randn(3, 4, 3, 3), torch.randn(4) * 50),
+        "alpha and beta of addmm":
+            lambda: torch.addmm(torch.randn(5, 7), torch.randn(5, 64), torch.randn(64, 7), alpha=0.1, beta=0.3),
+        "alpha and beta of addmv":
+            lambda: torch.addmv(torch.randn(5), torch.randn(5, 64), torch.randn(64), alpha=0.7, beta=1.3),
+        "numbers that float32 rounds": lambda: (x * 0.1 + 0.7) / 0.3,
+        "numbers that bfloat16 rounds": lambda: (x.bfloat16() * 0.1 + 0.7) / 0.3,
+        "masked_fill": lambda: x.masked_fill(x > 0, 0.1),
+        "an axis of extent 1": lambda: (functional.group_norm(x[:1], 2), torch.softmax(x[:1], 1)),
+        "cosh and sinh": lambda: (torch.cosh(5 * x), torch.sinh(5 * x)),
+        "functions of bfloat16":
+            lambda: (functional.silu(x.bfloat16()), functional.gelu(x.bfloat16()), torch.softmax(x.bfloat16(), 1)),
+        "layer_norm of bfloat16": lambda: functional.layer_norm(x.bfloat16(), (8,)),
+        "products of bfloat16":
+            lambda: (x[0].bfloat16() @ x[0].bfloat16().T, torch.mv(x[0].bfloat16(), x[0, 0].bfloat16())),
+        "numbers that are made": lambda: (torch.zeros(3), torch.ones_like(x), torch.full((2,), 0.1), torch.arange(3)),
+    }
+
+
+@pytest.mark.parametrize("name", honest_calls())
+def test_the_program_lets_honest_ops_hold(judge, run_path, name):
+    torch.manual_seed(0)
+    call = honest_calls()[name]
+    with torch.no_grad(), driftbound.record(run_path):
+        call()
+        torch.relu(torch.randn(3))  # something that can be judged
+    answer = judge(run_path)
+    assert answer.holds, str(answer)
+    assert not answer.recording.reasons, answer.recording.reasons
+
+
+def test_convolutions_and_norms_of_channels_are_judged_in_part(judge, run_path):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 32, 3), nn.BatchNorm2d(32)).eval()
+    with torch.no_grad(), driftbound.record(run_path, sample=200):
+        model(torch.randn(64, 3, 40, 40))
+    answer = judge(run_path)
+    assert answer.holds, str(answer)
+    judged = {layer.record.op: layer.record.judged for layer in answer.layers}
+    assert all(count >= 100 for count in judged.values()) and len(judged) == 2, judged

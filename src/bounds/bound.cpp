@@ -64,6 +64,7 @@ void add_to(ReadingTest& test, const ReadingTest& more) {
     test.pairs[i].agreeing += more.pairs[i].agreeing;
   }
   test.elements += more.elements;
+  test.computations += more.computations;
   test.is_modelled = test.is_modelled && more.is_modelled;
 }
 
@@ -281,7 +282,7 @@ private:
     const NodeView view = view_of(node);
     LayerBounds layer;
     layer.fan_in = fan_in(graph_, node, shapes_);
-    if (exact_.local != nullptr)
+    if (exact_.local != nullptr && options_.tests_readings)
       layer.readings = test_readings(view, setting_of(node), (*exact_.local)[index]);
     layer.gamma_n = layer.fan_in > 0 ? gamma(layer.fan_in, setting_.machine.u).value() : 0.0;
     if (wants_shadow_alone()) {

@@ -18,6 +18,7 @@
 #include "model/shapes.hpp"
 #include "model/text.hpp"
 #include "model/variant.hpp"
+#include "model/windows.hpp"
 #include "trace/scaled_product.hpp"
 #include "trace/value_view.hpp"
 
@@ -110,6 +111,66 @@ std::optional<double> result_of_infinite(const Graph& steps, std::vector<double>
   return numbers[steps.outputs.front()];
 }
 
+/// Where the element of an operand lies that belongs to an element of a result it is broadcast to. BroadcastIndex without
+/// its table, which takes more memory than the result.
+class BroadcastPlace {
+public:
+  BroadcastPlace(const Shape& operand, const Shape& result) : is_identity_(operand == result) {
+    if (!broadcasts_to(operand, result))
+      throw ShapeMismatch(to_string(operand) + " does not broadcast to " + to_string(result));
+    std::size_t stride = 1, axis = operand.size();
+    for (std::size_t i = result.size(); i-- > 0;) {
+      const std::int64_t extent = axis > 0 ? operand[--axis] : 1;
+      axes_.push_back({static_cast<std::size_t>(result[i]), extent == 1 ? 0 : stride});
+      stride *= static_cast<std::size_t>(extent);
+    }
+  }
+  std::size_t operator()(std::size_t element) const {
+    if (is_identity_) return element;
+    std::size_t place = 0;
+    for (const Axis& axis : axes_) {
+      place += element % axis.extent * axis.stride;
+      element /= axis.extent;
+    }
+    return place;
+  }
+
+private:
+  struct Axis {
+    std::size_t extent, stride;
+  };
+  std::vector<Axis> axes_;  ///< of the result, from the last one on
+  bool is_identity_;
+};
+
+/// Where the elements of a selection come from: of a Gather without a table of all of them.
+class Sources {
+public:
+  Sources(const Op& op, const std::vector<Shape>& shapes, const Shape& result) : gather_(std::get_if<op::Gather>(&op)) {
+    if (gather_ == nullptr) {
+      table_ = plan_selection(op, shapes, result);
+      return;
+    }
+    const std::size_t axis = normalized_axis(gather_->axis, shapes[0].size());
+    extent_ = shapes[0][axis];
+    inner_ = element_count(Shape(shapes[0].begin() + static_cast<std::ptrdiff_t>(axis) + 1, shapes[0].end()));
+    for (const std::int64_t index : gather_->indices)
+      if (index < -extent_ || index >= extent_) throw ShapeMismatch("it reads an element that is not there");
+  }
+  ElementSource at(std::int64_t element) const {
+    if (gather_ == nullptr) return table_[static_cast<std::size_t>(element)];
+    const auto count = static_cast<std::int64_t>(gather_->indices.size());
+    const std::int64_t index = gather_->indices[static_cast<std::size_t>(element / inner_ % count)];
+    const std::int64_t outer = element / inner_ / count, from = index < 0 ? index + extent_ : index;
+    return {0, static_cast<std::size_t>((outer * extent_ + from) * inner_ + element % inner_)};
+  }
+
+private:
+  const op::Gather* gather_;
+  std::int64_t extent_ = 1, inner_ = 1;
+  std::vector<ElementSource> table_;
+};
+
 bool are_same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
@@ -195,6 +256,8 @@ public:
                      [&](const Reduction auto& reduction) { cut_reduction(*root, reduction); },
                      [&](const CompositeReduction auto& reduction) { cut_reduction(*root, reduction); },
                      [&](const op::Attention& attention) { cut_attention(*root, attention); },
+                     [&](const op::Conv& conv) { cut_convolution(*root, conv); },
+                     [&](const op::BatchNormalization& norm) { cut_channels(*root, norm); },
                      [&](const Selection auto&) { cut_moves(*root); },
                      [&](const auto&) { cut_whole(); },
                  },
@@ -397,12 +460,12 @@ private:
 
   void cut_elements() {
     Draft draft;
-    std::vector<std::pair<ValueView, BroadcastIndex>> reads;
+    std::vector<std::pair<ValueView, BroadcastPlace>> reads;
     Graph& graph = draft.part.graph;
     std::vector<ValueId> placed(graph_.values.size());
     const auto add_read = [&](ValueId id, ValueView view) {
       placed[id] = add_input(draft, view.type(), {});
-      reads.emplace_back(std::move(view), BroadcastIndex(shape_of(id), computed_.shape()));
+      reads.emplace_back(std::move(view), BroadcastPlace(shape_of(id), computed_.shape()));
     };
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       if (graph_.value(id).kind == ValueKind::computed) continue;
@@ -549,7 +612,7 @@ private:
       shapes.push_back(shape_of(id));
       views.push_back(operand_of(id));
     }
-    const std::vector<ElementSource> sources = plan_selection(root.op, shapes, shape_of(root.output));
+    const Sources sources(root.op, shapes, shape_of(root.output));
     const double fill = fill_value(root.op);
     Draft draft;
     const ValueId x = add_input(draft, ElementType::f64, {});
@@ -559,7 +622,7 @@ private:
       Numbers samples;
       Tensor<double> moved;
       for (const std::int64_t e : drawn) {
-        const ElementSource& source = sources[static_cast<std::size_t>(e)];
+        const ElementSource source = sources.at(e);
         const auto from = static_cast<std::int64_t>(source.index);
         if (!source.is_fill() && !views[source.input].has(from, 1, 1)) {
           ++coverage_.lacking;
@@ -644,7 +707,7 @@ private:
   /// Elements of one row of the result a sample: a row of the left factor times some columns of the right one.
   void cut_product_by_elements(const Factors& factors, const Shape& result) {
     const ProductPlan& plan = factors.plan;
-    std::optional<BroadcastIndex> c_index;
+    std::optional<BroadcastPlace> c_index;
     if (factors.c) c_index.emplace(factors.c_shape, result);
     const auto row = [&](std::int64_t e) { return e / plan.n; };  // over all batches
     const auto a_line = [&](std::int64_t e) {
@@ -735,7 +798,7 @@ private:
   void cut_product_by_rows(const Factors& factors, const Shape& result) {
     const ProductPlan& plan = factors.plan;
     if (plan.a_col != 1) return cut_product_by_elements(factors, result);
-    std::optional<BroadcastIndex> c_index;
+    std::optional<BroadcastPlace> c_index;
     if (factors.c) c_index.emplace(factors.c_shape, result);
     for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
       Draft draft;
@@ -1042,7 +1105,7 @@ private:
     const ValueView value = operand_of(root.inputs[2]);
     const Shape scores = {q[0], q[1], q[2], k[2]};
     std::optional<ValueView> addend;
-    std::optional<BroadcastIndex> addend_index, visible_index;
+    std::optional<BroadcastPlace> addend_index, visible_index;
     if (root.inputs.size() > 3) {
       addend = operand_of(root.inputs[3]);
       addend_index.emplace(shape_of(root.inputs[3]), scores);
@@ -1101,6 +1164,128 @@ private:
       StoredTensor computed = one(lines(computed_, {at * v[3]}, 1, v[3], {v[3]}), {1, 1, 1, v[3]});
       const double share = share_of(1, queries.size());
       if (!hand_out(draft, std::move(tensors), std::move(computed), {at * v[3]}, 1, share)) return;
+    }
+  }
+
+  // ---- convolutions and norms of channels, where some elements are judged
+
+  bool is_in_part() const {
+    return is_sampled() || !computed_.is_whole() ||
+           !std::all_of(operands_.begin(), operands_.end(), [](const ValueView& view) { return view.is_whole(); });
+  }
+
+  /// What an element of a convolution reads: numbers of the elements of its window, -1 for padding, in the order of its
+  /// filter.
+  class WindowReader {
+  public:
+    WindowReader(const op::Conv& conv, const Shape& x, const Shape& w)
+        : x_(x), channels_(w[1]), filters_(w[0] / std::max<std::int64_t>(conv.groups, 1)) {
+      axes_ = window_axes(conv.geometry, Shape(w.begin() + 2, w.end()), x);
+      for (const WindowAxis& axis : axes_) windows_ *= axis.output;
+    }
+    std::int64_t windows() const { return windows_; }
+    Numbers read(std::int64_t image, std::int64_t filter, std::int64_t window) const {
+      Numbers origins(axes_.size());
+      for (std::size_t a = axes_.size(); a-- > 0; window /= axes_[a].output)
+        origins[a] = window % axes_[a].output * axes_[a].stride - axes_[a].before;
+      Numbers numbers;
+      const std::int64_t first = filter / filters_ * channels_;
+      for (std::int64_t channel = first; channel < first + channels_; ++channel)
+        add_taps(0, image * x_[1] + channel, origins, true, numbers);
+      return numbers;
+    }
+
+  private:
+    void add_taps(std::size_t a, std::int64_t number, const Numbers& origins, bool is_inside, Numbers& numbers) const {
+      if (a == axes_.size()) return numbers.push_back(is_inside ? number : -1);
+      for (std::int64_t tap = 0; tap < axes_[a].kernel; ++tap) {
+        const std::int64_t at = origins[a] + tap * axes_[a].dilation;
+        const bool lies_inside = is_inside && at >= 0 && at < axes_[a].input;
+        add_taps(a + 1, number * axes_[a].input + (lies_inside ? at : 0), origins, lies_inside, numbers);
+      }
+    }
+
+    const Shape& x_;
+    std::vector<WindowAxis> axes_;
+    std::int64_t channels_, filters_, windows_ = 1;
+  };
+
+  /// The product of a window and a filter an element, and its bias.
+  void cut_convolution(const Node& root, const op::Conv& conv) {
+    if (!is_in_part()) return cut_whole();
+    const Shape &x_shape = shape_of(root.inputs[0]), &w_shape = shape_of(root.inputs[1]), &y_shape = computed_.shape();
+    const WindowReader windows(conv, x_shape, w_shape);
+    const ValueView x = operand_of(root.inputs[0]), w = operand_of(root.inputs[1]);
+    std::optional<ValueView> bias;
+    if (root.inputs.size() > 2) bias = operand_of(root.inputs[2]);
+    const std::int64_t k = element_count(w_shape) / std::max<std::int64_t>(w_shape[0], 1);
+    Draft draft;
+    std::vector<ValueId> inputs = {add_input(draft, x.type(), {1, k}), add_input(draft, w.type(), {1, k})};
+    if (bias) inputs.push_back(add_input(draft, bias->type(), {1, 1}));
+    add_node(draft, op::Gemm{1.0, 1.0, false, true}, inputs);
+    const auto filter_of = [&](std::int64_t e) { return e / windows.windows() % y_shape[1]; };
+    Numbers all = chosen_elements();
+    drop_lacking(w, all, 1, [&](std::int64_t e) { return Line{filter_of(e) * k, 1, k}; });
+    if (bias) drop_lacking(*bias, all, 1, [&](std::int64_t e) { return Line{filter_of(e)}; });
+    in_turn(all, most_numbers_of_part / std::max<std::int64_t>(2 * k, 1), [&](const Numbers& some) {
+      const std::size_t width = bytes_per_element(x.type());
+      Numbers samples, filters, biases;
+      std::vector<std::byte> patches;
+      for (const std::int64_t e : some) {
+        const Numbers taps = windows.read(e / windows.windows() / y_shape[1], filter_of(e), e % windows.windows());
+        const std::size_t before = patches.size();
+        patches.resize(before + taps.size() * width);
+        bool is_there = true;
+        for (std::size_t i = 0; i < taps.size() && is_there; ++i)
+          if (taps[i] >= 0) is_there = x.copy(taps[i], 1, 1, patches.data() + before + i * width);
+        if (!is_there) {
+          patches.resize(before);
+          ++coverage_.lacking;
+          continue;
+        }
+        samples.push_back(e);
+        filters.push_back(filter_of(e) * k);
+        biases.push_back(filter_of(e));
+      }
+      if (samples.empty()) return true;
+      const auto count = static_cast<std::int64_t>(samples.size());
+      std::vector<StoredTensor> tensors = {StoredTensor(x.type(), {count, 1, k}, std::move(patches)),
+                                           lines(w, filters, 1, k, {1, k})};
+      if (bias) tensors.push_back(lines(*bias, biases, 1, 1, {1, 1}));
+      StoredTensor computed = lines(computed_, samples, 1, 1, {1, 1});
+      const double share = share_of(samples.size(), all.size());
+      return hand_out(draft, std::move(tensors), std::move(computed), std::move(samples), 1, share);
+    });
+  }
+
+  /// The elements of one channel a part, its numbers constants.
+  void cut_channels(const Node& root, const op::BatchNormalization& norm) {
+    if (!is_in_part()) return cut_whole();
+    const Shape& shape = computed_.shape();
+    const ValueView x = operand_of(root.inputs[0]);
+    const std::int64_t inner = element_count(Shape(shape.begin() + 2, shape.end()));
+    std::map<std::int64_t, Numbers> by_channel;
+    Numbers all = chosen_elements();
+    drop_lacking(x, all, 1, [](std::int64_t e) { return Line{e}; });
+    for (const std::int64_t e : all) by_channel[e / std::max<std::int64_t>(inner, 1) % shape[1]].push_back(e);
+    for (const auto& [channel, elements] : by_channel) {
+      Draft draft;
+      std::vector<ValueId> inputs = {add_input(draft, x.type(), {1})};
+      bool is_known = true;
+      for (std::size_t slot = 1; slot < root.inputs.size(); ++slot) {
+        const ValueView numbers = operand_of(root.inputs[slot]);
+        is_known = is_known && numbers.has(channel, 1, 1);
+        if (is_known)
+          inputs.push_back(draft.part.graph.add_constant(fmt::format("number/{}", slot), numbers.range(channel, {1})));
+      }
+      if (!is_known) {
+        coverage_.lacking += static_cast<std::int64_t>(elements.size());
+        continue;
+      }
+      add_node(draft, norm, inputs);
+      const double share = share_of(elements.size(), all.size());
+      if (!hand_out(draft, {lines(x, elements, 1, 1, {1})}, lines(computed_, elements, 1, 1, {1}), elements, 1, share))
+        return;
     }
   }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/judge_records.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/recorded_call.hpp"
 #include "driftbound/num/errors.hpp"
@@ -294,8 +295,22 @@ private:
   std::string text_;
 };
 
+void count_alarms(const RecordedRun& run, const std::function<std::string()>& describe, RecordsTally& all) {
+  try {
+    for (const analysis::LayerSummary& layer : analysis::judge_records(run, {}).comparison.layers) {
+      ++all.judged;
+      if (layer.status != analysis::Status::violated && layer.status != analysis::Status::improbable) continue;
+      ++all.alarms;
+      all.tally.failures.push_back(fmt::format("{} is {}\n{}", layer.name, name_of(layer.status), describe()));
+    }
+  } catch (const Unsupported&) {
+    return;  // parts that hold nothing
+  }
+}
+
 void judge_recording(const RecordedRun& run, Random& random, const std::function<std::string()>& describe,
-                     Tally& tally) {
+                     RecordsTally& all) {
+  Tally& tally = all.tally;
   for (std::size_t record = 0; record < run.records().size(); ++record) {
     const CutOptions options{random.chance(0.3) ? random.integer(1, 20) : 0, random.bits()};
     cut_record(run, record, options, [&](RecordPart&& part) {
@@ -305,6 +320,7 @@ void judge_recording(const RecordedRun& run, Random& random, const std::function
       return true;
     });
   }
+  count_alarms(run, describe, all);
   RecordChain chain = chain_records(run, std::int64_t{1} << 30);
   if (!chain.why_not.empty()) return;
   check_run(
@@ -313,7 +329,13 @@ void judge_recording(const RecordedRun& run, Random& random, const std::function
 
 }  // namespace
 
-void check_random_records(std::uint64_t seed, Tally& tally) {
+void RecordsTally::merge(const RecordsTally& other) {
+  tally.merge(other.tally);
+  judged += other.judged;
+  alarms += other.alarms;
+}
+
+void check_random_records(std::uint64_t seed, RecordsTally& all) {
   const auto describe = [seed](const std::string& text) { return fmt::format("records {:#x}\n{}", seed, text); };
   std::string text;
   try {
@@ -326,11 +348,11 @@ void check_random_records(std::uint64_t seed, Tally& tally) {
       const RecordedRun run(file);
       Random random(seed + 1);
       judge_recording(
-          run, random, [&] { return describe(text); }, tally);
+          run, random, [&] { return describe(text); }, all);
     }
     std::filesystem::remove(file);
   } catch (const std::exception& error) {
-    tally.failures.push_back(fmt::format("exception: {}\n{}", error.what(), describe(text)));
+    all.tally.failures.push_back(fmt::format("exception: {}\n{}", error.what(), describe(text)));
   }
 }
 

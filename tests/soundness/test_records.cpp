@@ -9,9 +9,13 @@
 namespace driftbound {
 
 TEST_CASE("recorded runs of random calls keep every bound, record by record and from the input on") {
-  soundness::Tally tally;
+  soundness::RecordsTally all;
   soundness::Random random(20261129);
-  while (tally.outputs < 60'000 && tally.failures.size() < 3) soundness::check_random_records(random.bits(), tally);
+  while (all.tally.outputs < 60'000 && all.tally.failures.size() < 3)
+    soundness::check_random_records(random.bits(), all);
+  const soundness::Tally& tally = all.tally;
+  CHECK(all.alarms == 0);
+  CHECK(all.judged > 400);
   for (const std::string& failure : tally.failures) FAIL_CHECK(failure);
   CHECK(tally.violations() == 0);
   CHECK(tally.bounds.at("local componentwise").checked > 0);

@@ -226,6 +226,12 @@ std::vector<Call> calls() {
       {"aten::index", {x({4, 5, 3}), std::nullopt, integers({2, 2}, 5)}},
       {"aten::mse_loss", {x({4, 6}), x({4, 6})}, {{"reduction", 1}}},
       {"aten::linalg_vector_norm", {x({4, 6})}, {{"ord", 2.0}, {"dim", {1}}, {"keepdim", true}}},
+      {"aten::convolution",
+       {x({2, 4, 5, 6}), x({6, 2, 3, 2}), x({6})},
+       {{"stride", {2, 1}}, {"padding", {1, 0}}, {"dilation", {1, 2}}, {"groups", 2}}},
+      {"aten::batch_norm",
+       {x({2, 3, 4}), x({3}), x({3}), x({3}), StoredTensor::from(Tensor<double>({3}, {0.5, 1.0, 2.0}))},
+       {{"training", false}, {"eps", 1e-3}}},
       {"log_probability", {x({5, 7}), integers({5}, 7)}},
       {"aten::cross_entropy_loss", {x({5, 7}), integers({5}, 7)}},
   };

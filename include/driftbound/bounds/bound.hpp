@@ -60,7 +60,8 @@ struct ReadingEvidence {
 /// it was recorded and its variants.
 struct ReadingTest {
   std::vector<ReadingEvidence> pairs;
-  std::int64_t elements = 0;  ///< tested
+  std::int64_t elements = 0;      ///< tested
+  std::int64_t computations = 0;  ///< elements of a product, or rows, that are tested
   /// Whether the arithmetic and the data admit the model of T-134, or of T-135; without it there is no probability.
   bool is_modelled = false;
 };
@@ -196,6 +197,8 @@ struct BoundOptions {
   /// If set, the trace was made in this process by cpu_evaluator(). It then is the run of the declared arithmetic that
   /// `replay` needs, and no second run is made. Ignored if the trace does not name this library's CPU evaluator.
   bool trace_is_declared_run = false;
+  /// Whether readings are tested (LayerBounds::readings). Tests of a few hundred elements say all that they can.
+  bool tests_readings = true;
 
   bool wants(const BoundRequest& request) const;
 };

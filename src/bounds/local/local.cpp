@@ -413,9 +413,12 @@ std::vector<double> LocalBound::best() const {
 namespace {
 
 /// T-13 for nodes that are not matrix products. Adds the propagated reading errors to the bounds: first those from the
-/// recorded operands to `used`, then those to 0 for operands that may be flushed.
+/// recorded operands to `used`, then those to 0 for operands that may be flushed. What reading makes is known to the last
+/// digit, and may be all that there is: a little is added, as no reference can tell a bound from an error that equals it.
 void add_reading(const Reading& reading, const Setting& setting, LocalBound& result) {
-  const auto add = [&](const std::vector<std::vector<double>>& distances) {
+  const auto add = [&](std::vector<std::vector<double>> distances) {
+    for (std::vector<double>& of_operand : distances)
+      for (double& distance : of_operand) distance = (Magnitude(distance) * Magnitude(1.0 + 0x1p-30)).value();
     const std::vector<Radii> radii(distances.begin(), distances.end());
     for (std::vector<double>* bound : {&result.any_order, &result.partial_sums, &result.running, &result.order_aware}) {
       if (!bound->empty()) add_to(*bound, propagate(reading.view, radii, *bound, setting));

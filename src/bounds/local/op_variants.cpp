@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "bounds/arithmetic/numbers.hpp"
+#include "bounds/local/other_orders.hpp"
 #include "bounds/nodes/body_error.hpp"
 #include "bounds/theorems/chance.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
@@ -21,8 +23,6 @@
 
 namespace driftbound::bounds {
 namespace {
-
-using Kind = SummationOrder::Kind;
 
 constexpr std::size_t most_rows = 128, most_single_elements = 512;
 /// An op whose rows cannot be taken apart is tested where its result is no larger.
@@ -33,12 +33,6 @@ constexpr double share_of_the_rest = 0.25;
 constexpr double clear_share_of_rows = 0.0625;
 /// An honest run that goes this share of the way to another op refutes the model.
 constexpr double refuting_share_of_runs = 0.25;
-
-constexpr SummationOrder tried_orders[] = {{Kind::sequential, 0, false},
-                                           {Kind::sequential, 0, true},
-                                           {Kind::pairwise, 0, false},
-                                           {Kind::blocked, 64, false},
-                                           {Kind::split_k, 8, false}};
 
 /// An op with operands of its own. Its result consists of rows of `length` elements, each made by itself.
 struct Call {
@@ -299,15 +293,16 @@ public:
     find_rows();
     if (rows_.empty() || variants.empty()) return std::nullopt;
     const Variant itself = plain("", call_.op);
-    const std::vector<double> exact = results(itself, cpu_arithmetic("fp64", tried_orders[0]));
+    const std::vector<double> exact = results(itself, cpu_arithmetic("fp64", tried_orders().front()));
     find_rest();
     ReadingTest test;
     test.elements = static_cast<std::int64_t>(rows_.size() * call_.length);
+    test.computations = static_cast<std::int64_t>(rows_.size());
     test.pairs.push_back(evidence_of(itself, std::vector<double>(exact.size(), 0.0)));
     test.pairs.front().is_declared = true;
     std::vector<std::vector<double>> differences(1);
     for (const Variant& variant : variants) {
-      differences.push_back(results(variant, cpu_arithmetic("fp64", tried_orders[0])));
+      differences.push_back(results(variant, cpu_arithmetic("fp64", tried_orders().front())));
       for (std::size_t i = 0; i < exact.size(); ++i) differences.back()[i] -= exact[i];
       test.pairs.push_back(evidence_of(variant, differences.back()));
     }
@@ -398,7 +393,8 @@ private:
   bool runs_stay_away(const Variant& itself, const std::vector<double>& exact,
                       const std::vector<double>& difference) const {
     const char* const arithmetic = setting_.machine.accumulator->id == FormatId::fp64 ? "fp64" : "fp32";
-    return std::all_of(std::begin(tried_orders), std::end(tried_orders), [&](const SummationOrder& order) {
+    const std::span<const SummationOrder> orders = tried_orders();
+    return std::all_of(orders.begin(), orders.end(), [&](const SummationOrder& order) {
       const std::vector<double> run = results(itself, cpu_arithmetic(arithmetic, order));
       double product = 0.0, squares = 0.0;
       for (const std::size_t row : rows_)

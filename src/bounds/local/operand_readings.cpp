@@ -228,7 +228,7 @@ private:
 
   ReadingTest evidence() const {
     ReadingTest test;
-    test.elements = static_cast<std::int64_t>(tested_.size());
+    test.elements = test.computations = static_cast<std::int64_t>(tested_.size());
     for (std::size_t pair = 0; pair < readings * readings; ++pair) test.pairs.push_back(evidence_of(pair));
     return test;
   }

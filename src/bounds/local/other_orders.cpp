@@ -57,6 +57,15 @@ double sum_of(const Factors& factors, const Walked& walked) {
 
 }  // namespace
 
+std::span<const SummationOrder> tried_orders() {
+  static constexpr SummationOrder all[] = {{Kind::sequential, 0, false},
+                                           {Kind::sequential, 0, true},
+                                           {Kind::pairwise, 0, false},
+                                           {Kind::blocked, 64, false},
+                                           {Kind::split_k, 8, false}};
+  return all;
+}
+
 OtherOrders::OtherOrders(const Product& product, const NodeView& view, const Machine& machine)
     : product_(product),
       machine_(machine),

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "bounds/nodes/product_node.hpp"
@@ -15,6 +16,9 @@ namespace driftbound::bounds {
 struct Factors {
   std::vector<double> left, right;
 };
+
+/// The orders of summation in which networks and ops are run when a model of random errors is tried on the data.
+std::span<const SummationOrder> tried_orders();
 
 class OtherOrders {
 public:

@@ -18,16 +18,8 @@
 namespace driftbound::bounds {
 namespace {
 
-using Kind = SummationOrder::Kind;
-
 /// An error of this share of a bound in another order refutes the model.
 constexpr double refuting_share = 0.5;
-
-constexpr SummationOrder orders_of_networks[] = {{Kind::sequential, 0, false},
-                                                 {Kind::sequential, 0, true},
-                                                 {Kind::pairwise, 0, false},
-                                                 {Kind::blocked, 64, false},
-                                                 {Kind::split_k, 8, false}};
 
 /// |y - exact|, approximately, and its radius on top: no smaller than what is certain of the error.
 double largest_error(double y, const Ball& exact) {
@@ -93,7 +85,7 @@ public:
   void attempt(bool fits) {
     std::erase_if(followed_, [&](const Followed& one) { return !errs_by_more(one, trace_, 1.0); });
     if (!fits) refuse("a layer's sums repeat terms, or err alike in other orders");
-    for (const SummationOrder& order : orders_of_networks) {
+    for (const SummationOrder& order : tried_orders()) {
       if (followed_.empty()) return;
       const char* const arithmetic = trace_.arithmetic.accumulator == FormatId::fp64 ? "fp64" : "fp32";
       const Trace run = cpu_evaluator(cpu_arithmetic(arithmetic, order)).run(graph_, trace_.inputs);

@@ -27,7 +27,13 @@ void require_groups(std::int64_t groups, std::int64_t channels, std::int64_t fil
   throw ShapeMismatch(fmt::format("{} channels and {} filters in {} groups", channels, filters, groups));
 }
 
-/// The third input, a number for each filter, as [groups, filters of a group, 1].
+/// A matrix for every group.
+Shape by_groups(std::int64_t groups, Shape matrix) {
+  if (groups > 1) matrix.insert(matrix.begin(), groups);
+  return matrix;
+}
+
+/// The third input, a number for each filter, as a column of every group.
 std::optional<ValueId> bias_of(Body& body, std::int64_t groups, const Shape& result) {
   if (body.input_count() < 3) return std::nullopt;
   const Shape bias = body.shape(body.input(2));
@@ -35,7 +41,7 @@ std::optional<ValueId> bias_of(Body& body, std::int64_t groups, const Shape& res
     throw ShapeMismatch(
         fmt::format("a bias {} for the {} channels of {}", to_string(bias), result[1], to_string(result)));
   }
-  return body.reshape(body.input(2), {groups, result[1] / groups, 1});
+  return body.reshape(body.input(2), by_groups(groups, {result[1] / groups, 1}));
 }
 
 /// Every filter times every window, and the bias: weights [M, C / groups, kernel...], windows of x [N, C, D...]. The bias
@@ -54,9 +60,11 @@ ValueId correlate(Body& body, ValueId x, ValueId weights, op::WindowGeometry geo
   const std::int64_t terms = filter[1] * element_count(geometry.kernel);
   const Shape result = output_of(axes, shape[0], filter[0]);
   const std::int64_t windows = element_count(spatial(result));
-  const ValueId columns = body.reshape(body.apply(op::Windows{geometry, op::Windows::Outside::zero}, {x}),
-                                       {shape[0], groups, terms, windows});
-  const ValueId rows = body.reshape(weights, {groups, filter[0] / groups, terms});
+  Shape of_columns = by_groups(groups, {terms, windows});
+  of_columns.insert(of_columns.begin(), shape[0]);
+  const ValueId columns =
+      body.reshape(body.apply(op::Windows{geometry, op::Windows::Outside::zero}, {x}), std::move(of_columns));
+  const ValueId rows = body.reshape(weights, by_groups(groups, {filter[0] / groups, terms}));
   const std::optional<ValueId> bias = bias_of(body, groups, result);
   const ValueId sums =
       bias ? body.apply(op::Gemm{}, {rows, columns, *bias}) : body.apply(op::MatMul{}, {rows, columns});
