@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <future>
 #include <map>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/record_parts.hpp"
 
@@ -26,7 +28,8 @@ std::int64_t count_of_results(const RecordedRun& run) {
 
 /// What is collected of one result, part after part.
 class ResultJudge {
-  static constexpr std::int64_t enough_computations = 256;  ///< for readings, of all parts together
+  /// Of all parts together, for readings: elements of a product, and rows of other ops.
+  static constexpr std::int64_t enough_elements = 256, enough_rows = 64;
 
 public:
   ResultJudge(const JudgeOptions& options, double failure_probability)
@@ -40,7 +43,8 @@ public:
     }
     JudgeOptions options = options_;
     options.failure_probability = failure_probability_ * part.share;
-    options.tests_readings = comparer_->tested_computations() < enough_computations;
+    const bool is_product = multiplies_matrices(part.graph.nodes.front().op);
+    options.tests_readings = comparer_->tested_computations() < (is_product ? enough_elements : enough_rows);
     add_layers_alone(part.graph, part.trace, options, samples_, *comparer_);
     first_samples_.push_back(samples_);
     samples_ += part.trace.samples;
@@ -166,6 +170,22 @@ void append(const Record& record, JudgedRecord&& judged, Comparison& all) {
   }
 }
 
+/// Records [first, last), of which each thread takes the next one that is left.
+template <class Judge>
+std::vector<JudgedRecord> judge_together(std::size_t first, std::size_t last, int threads, const Judge& judge) {
+  std::vector<JudgedRecord> judged(last - first);
+  std::atomic<std::size_t> next = first;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < last; i = next++) judged[i - first] = judge(i);
+  };
+  std::vector<std::future<void>> others;
+  for (std::size_t i = 1; i < std::min(static_cast<std::size_t>(std::max(threads, 1)), last - first); ++i)
+    others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+  return judged;
+}
+
 /// Whether judging a record takes little enough memory for several to be judged at once.
 bool is_small(const RecordedRun& run, const Record& record, const AuditOptions& audit) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 20;
@@ -196,17 +216,14 @@ Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, con
   JudgeOptions of_one = options;
   of_one.precision.threads = 1;
   for (std::size_t first = 0, last = 0; first < records.size() && !judgement.interrupted; first = last) {
-    const auto most = static_cast<std::size_t>(std::max(options.precision.threads, 1));
+    constexpr std::size_t most = 64;  // as progress is told, and interrupts are seen, in between
     while (last < records.size() && last - first < most && is_small(run, records[last], audit)) ++last;
-    std::vector<std::future<JudgedRecord>> together;
-    for (std::size_t i = first; i < last; ++i)
-      together.push_back(std::async(last - first > 1 ? std::launch::async : std::launch::deferred,
-                                    [&, i] { return judge_record(run, i, of_one, failure_probability, audit); }));
-    for (std::size_t i = first; i < last; ++i) append(records[i], together[i - first].get(), all);
-    if (last == first) {
-      append(records[first], judge_record(run, first, options, failure_probability, audit), all);
-      ++last;
-    }
+    const bool is_large = last == first;
+    if (is_large) ++last;
+    std::vector<JudgedRecord> judged = judge_together(
+        first, last, is_large ? 1 : options.precision.threads,
+        [&](std::size_t i) { return judge_record(run, i, is_large ? options : of_one, failure_probability, audit); });
+    for (std::size_t i = first; i < last; ++i) append(records[i], std::move(judged[i - first]), all);
     const auto done = static_cast<std::int64_t>(last), count = static_cast<std::int64_t>(records.size());
     judgement.interrupted = options.progress && !options.progress(done, count) && done < count;
   }

@@ -24,7 +24,7 @@
 namespace driftbound::bounds {
 namespace {
 
-constexpr std::size_t most_rows = 128, most_single_elements = 512;
+constexpr std::size_t most_rows = 64, most_single_elements = 256;
 /// An op whose rows cannot be taken apart is tested where its result is no larger.
 constexpr std::size_t largest_whole = std::size_t{1} << 18;
 /// Of the square of a difference: what errors other than those of sums may make of it, at most.
