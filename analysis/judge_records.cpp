@@ -224,6 +224,7 @@ Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, con
         first, last, is_large ? 1 : options.precision.threads,
         [&](std::size_t i) { return judge_record(run, i, is_large ? options : of_one, failure_probability, audit); });
     for (std::size_t i = first; i < last; ++i) append(records[i], std::move(judged[i - first]), all);
+    run.release_pages();
     const auto done = static_cast<std::int64_t>(last), count = static_cast<std::int64_t>(records.size());
     judgement.interrupted = options.progress && !options.progress(done, count) && done < count;
   }

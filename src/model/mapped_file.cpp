@@ -55,6 +55,12 @@ std::shared_ptr<const MappedFile> MappedFile::holding(std::vector<std::byte> byt
   return std::shared_ptr<const MappedFile>(new MappedFile(std::move(bytes)));
 }
 
+void MappedFile::release_pages() const {
+  // Nothing is lost where the system refuses.
+  if (owned_.empty() && !bytes_.empty())
+    ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (owned_.empty() && !bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

@@ -22,6 +22,8 @@ public:
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Gives the memory of pages that were read back to the system. They are read again when they are asked for.
+  void release_pages() const;
 
 private:
   explicit MappedFile(std::span<const std::byte> mapped) : bytes_(mapped) {}

@@ -31,6 +31,8 @@ public:
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// Throws:    Unsupported (an element type there is no tensor of), ShapeMismatch (bytes that do not fit the shape)
   StoredTensor tensor(const std::string& name) const;
+  /// As MappedFile has it.
+  void release_pages() const { file_->release_pages(); }
 
 private:
   struct Entry {

@@ -414,6 +414,13 @@ std::optional<RecordedPart> RecordedRun::part_of(const std::string& id) const {
   return part;
 }
 
+void RecordedRun::release_pages() const {
+  const std::lock_guard lock(state_->opening);
+  for (const SafetensorsFile& shard : state_->shards) shard.release_pages();
+  for (const auto& [name, file] : state_->files)
+    if (file.opened != nullptr) file.opened->release_pages();
+}
+
 StoredTensor RecordedRun::stored(const std::string& id) const {
   const ValueEntry& value = state_->entry(id);
   if (!is_stored(id)) throw Unsupported("the numbers of value " + in_quotes(id) + " are not recorded");

@@ -31,6 +31,17 @@ RecordingWriter sum_of_two() {
 
 }  // namespace
 
+TEST_CASE("Numbers whose pages were given back are read again") {
+  const TemporaryFolder folder;
+  RecordingWriter writer = sum_of_two();
+  writer.write(folder / "run.safetensors");
+  const RecordedRun run(folder / "run.safetensors");
+  const StoredTensor before = run.stored("b");
+  run.release_pages();
+  CHECK(before.to_double().values[5] == 15.0);
+  CHECK(run.stored("c").to_double().values[5] == 25.0);
+}
+
 TEST_CASE("A recorded run has its records and values") {
   const TemporaryFolder folder;
   RecordingWriter writer = sum_of_two();

@@ -77,6 +77,8 @@ public:
   /// Throws:    FileError, ParseError, ShapeMismatch for a file of weights that is missing, of another hash or lacks the
   ///            tensor; Unsupported where nothing is stored
   StoredTensor stored(const std::string& id) const;
+  /// Gives the memory of numbers that were read back to the system. They are read again when they are asked for.
+  void release_pages() const;
 
 private:
   struct State;
