@@ -28,6 +28,7 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::int64_t most_numbers_of_part = std::int64_t{1} << 20;
+constexpr std::int64_t most_numbers_of_right = std::int64_t{1} << 21;
 constexpr std::int64_t most_numbers_of_sampled_rows = std::int64_t{1} << 17;
 constexpr std::int64_t most_numbers_of_sampled_heads = std::int64_t{1} << 21;
 
@@ -794,52 +795,71 @@ private:
     return groups;
   }
 
-  /// One row of the result a sample, the right factor a constant.
+  /// Elements of one row of the result a sample, some columns of the right factor a constant.
   void cut_product_by_rows(const Factors& factors, const Shape& result) {
     const ProductPlan& plan = factors.plan;
     if (plan.a_col != 1) return cut_product_by_elements(factors, result);
     std::optional<BroadcastPlace> c_index;
     if (factors.c) c_index.emplace(factors.c_shape, result);
-    for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
-      Draft draft;
-      const bool is_transposed = plan.b_row == 1;
-      const Shape shape = is_transposed ? Shape{plan.n, plan.k} : Shape{plan.k, plan.n};
-      std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {plan.k})};
-      StoredTensor right = factors.b.range(plan.b_batch[static_cast<std::size_t>(batch)], shape);
-      inputs.push_back(draft.part.graph.add_constant("right", std::move(right)));
-      const std::int64_t first = batch * plan.m * plan.n;
-      const auto addend_of = [&](std::int64_t element) {
-        return static_cast<std::int64_t>((*c_index)(static_cast<std::size_t>(element)));
-      };
-      const bool has_rows = factors.c && plan.m > 1 && addend_of(first) != addend_of(first + plan.n);
-      const bool is_spread = factors.c && plan.n > 1 && addend_of(first) == addend_of(first + 1);
-      if (factors.c) {
-        const Shape row = {is_spread ? 1 : plan.n};
-        inputs.push_back(has_rows ? add_input(draft, factors.c->type(), row)
-                                  : draft.part.graph.add_constant("addend", factors.c->range(addend_of(first), row)));
-      }
-      add_product(draft, factors, is_transposed, inputs);
-      Numbers rows(static_cast<std::size_t>(plan.m));
-      std::iota(rows.begin(), rows.end(), std::int64_t{0});
-      bool goes_on = true;
-      in_turn(rows, std::max<std::int64_t>(4 * most_numbers_of_part / std::max<std::int64_t>(plan.n + plan.k, 1), 64),
-              [&](const Numbers& samples) {
-                Numbers left, places, addends;
-                for (const std::int64_t i : samples) {
-                  left.push_back(static_cast<std::int64_t>(plan.a_index(batch, i, 0)));
-                  places.push_back(first + i * plan.n);
-                  if (has_rows) addends.push_back(addend_of(places.back()));
-                }
-                std::vector<StoredTensor> tensors = {lines(factors.a, left, 1, plan.k, {plan.k})};
-                if (has_rows)
-                  tensors.push_back(lines(*factors.c, addends, 1, is_spread ? 1 : plan.n, {is_spread ? 1 : plan.n}));
-                StoredTensor computed = lines(computed_, places, 1, plan.n, {plan.n});
-                const double share = share_of(samples.size(), static_cast<std::size_t>(plan.m * plan.batches));
-                goes_on = hand_out(draft, std::move(tensors), std::move(computed), std::move(places), 1, share);
-                return goes_on;
-              });
-      if (!goes_on) return;
-    }
+    const std::int64_t at_once =
+        std::clamp<std::int64_t>(most_numbers_of_right / std::max<std::int64_t>(plan.k, 1), 1, plan.n);
+    for (std::int64_t batch = 0; batch < plan.batches; ++batch)
+      for (std::int64_t column = 0; column < plan.n; column += at_once)
+        if (!cut_columns(factors, c_index, batch, column, std::min(at_once, plan.n - column))) return;
+  }
+
+  /// Columns [column, column + width) of a batch. Returns whether to go on.
+  bool cut_columns(const Factors& factors, const std::optional<BroadcastPlace>& c_index, std::int64_t batch,
+                   std::int64_t column, std::int64_t width) {
+    const ProductPlan& plan = factors.plan;
+    Draft draft;
+    const bool is_transposed = plan.b_row == 1;
+    std::vector<ValueId> inputs = {add_input(draft, factors.a.type(), {plan.k})};
+    inputs.push_back(draft.part.graph.add_constant("right", columns_of(factors, batch, column, width)));
+    const std::int64_t first = batch * plan.m * plan.n + column;
+    const auto addend_of = [&](std::int64_t element) {
+      return static_cast<std::int64_t>((*c_index)(static_cast<std::size_t>(element)));
+    };
+    const bool has_rows = factors.c && plan.m > 1 && addend_of(first) != addend_of(first + plan.n);
+    const bool is_spread = factors.c && width > 1 && addend_of(first) == addend_of(first + 1);
+    const std::int64_t addends_of_row = is_spread ? 1 : width;
+    if (factors.c)
+      inputs.push_back(
+          has_rows ? add_input(draft, factors.c->type(), {addends_of_row})
+                   : draft.part.graph.add_constant("addend", factors.c->range(addend_of(first), {addends_of_row})));
+    add_product(draft, factors, is_transposed, inputs);
+    Numbers rows(static_cast<std::size_t>(plan.m));
+    std::iota(rows.begin(), rows.end(), std::int64_t{0});
+    const double share_of_columns =
+        static_cast<double>(width) / static_cast<double>(std::max<std::int64_t>(plan.n * plan.batches, 1));
+    bool goes_on = true;
+    in_turn(rows, std::max<std::int64_t>(4 * most_numbers_of_part / std::max<std::int64_t>(width + plan.k, 1), 64),
+            [&](const Numbers& samples) {
+              Numbers left, places, addends;
+              for (const std::int64_t i : samples) {
+                left.push_back(static_cast<std::int64_t>(plan.a_index(batch, i, 0)));
+                places.push_back(first + i * plan.n);
+                if (has_rows) addends.push_back(addend_of(places.back()));
+              }
+              std::vector<StoredTensor> tensors = {lines(factors.a, left, 1, plan.k, {plan.k})};
+              if (has_rows) tensors.push_back(lines(*factors.c, addends, 1, addends_of_row, {addends_of_row}));
+              StoredTensor computed = lines(computed_, places, 1, width, {width});
+              const double share = share_of_columns * share_of(samples.size(), static_cast<std::size_t>(plan.m));
+              goes_on = hand_out(draft, std::move(tensors), std::move(computed), std::move(places), 1, share);
+              return goes_on;
+            });
+    return goes_on;
+  }
+
+  /// [k, width], or [width, k] where the right factor lies transposed.
+  static StoredTensor columns_of(const Factors& factors, std::int64_t batch, std::int64_t column, std::int64_t width) {
+    const ProductPlan& plan = factors.plan;
+    const std::int64_t first = plan.b_batch[static_cast<std::size_t>(batch)];
+    if (plan.b_row == 1) return factors.b.range(first + column * plan.k, {width, plan.k});
+    if (width == plan.n) return factors.b.range(first, {plan.k, plan.n});
+    Numbers starts;
+    for (std::int64_t row = 0; row < plan.k; ++row) starts.push_back(first + row * plan.n + column);
+    return lines(factors.b, starts, 1, width, {width});
   }
 
   // ---- rows of softmax, norms and reductions

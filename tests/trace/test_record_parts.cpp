@@ -256,6 +256,31 @@ TEST_CASE("Every element of every op's result is in one part, and the part is th
   }
 }
 
+TEST_CASE("Products with large right factors are cut by columns as well") {
+  Numbers numbers;
+  const auto x = [&](Shape shape) { return std::optional(in_float32(numbers.tensor(std::move(shape)))); };
+  const std::vector<Call> wide = {{"aten::mm", {x({2, 2100}), x({2100, 1500})}},
+                                  {"aten::addmm", {x({1500}), x({2, 2100}), x({2100, 1500})}},
+                                  {"aten::addmm", {x({2, 1500}), x({2, 2100}), x({2100, 1500})}},
+                                  {"aten::linear", {x({2, 2100}), x({1500, 2100}), x({1500})}}};
+  const TemporaryFolder folder;
+  for (const Call& call : wide) {
+    CAPTURE(call.op);
+    RecordingWriter writer;
+    const auto whole = write_call(call, writer);
+    writer.write(folder.path() / "run.safetensors");
+    const RecordedRun run(folder.path() / "run.safetensors");
+    std::size_t parts = 0;
+    cut_record(run, 0, {}, [&](RecordPart&& part) {
+      CHECK(part.graph.values[part.graph.nodes[0].inputs[1]].constant.size() <= (1U << 21));
+      ++parts;
+      return true;
+    });
+    CHECK(parts > 1);
+    CHECK(check_parts(run, 0, whole, {})[0].size() == 3000);
+  }
+}
+
 TEST_CASE("Elements drawn at random are as many as asked for, and their parts are the op there") {
   const TemporaryFolder folder;
   for (const Call& call : calls()) {
