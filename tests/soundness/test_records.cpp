@@ -1,6 +1,7 @@
 // Runs that are recorded op by op: every part of every record, and the network that the records are.
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
 
 #include "soundness/random.hpp"
@@ -21,6 +22,16 @@ TEST_CASE("recorded runs of random calls keep every bound, record by record and 
   CHECK(tally.bounds.at("local componentwise").checked > 0);
   CHECK(tally.bounds.at("accumulated forward").checked > 0);
   MESSAGE(soundness::table_heading() << soundness::table_row("records", tally));
+}
+
+TEST_CASE("recorded runs that went wrong once") {
+  for (const std::uint64_t seed :
+       {std::uint64_t{0xbade9d5cd02f8d83} /* Relu of infinite numbers, whose radii are none */}) {
+    soundness::RecordsTally all;
+    soundness::check_random_records(seed, all);
+    for (const std::string& failure : all.tally.failures) FAIL_CHECK(failure);
+    CHECK(all.tally.outputs > 0);
+  }
 }
 
 }  // namespace driftbound

@@ -200,7 +200,7 @@ private:
   /// an adjoint sweep of its own; so this is done only with a refinement, with sources, or if the centres ask for it.
   void take_chords(const NodeView& view, Radii radii, std::vector<double>& slopes,
                    std::vector<double>& remainder) const {
-    if (!takes_chords_) return;
+    if (!takes_chords_ || radii.empty()) return;
     row_kernels().relu_chords(view.input(0).values.data(), radii.data(), slopes.data(), remainder.data(),
                               remainder.size());
   }
