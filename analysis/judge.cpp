@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "analysis/vectorised.hpp"
 #include "driftbound/model/composite.hpp"
@@ -219,6 +220,15 @@ void leave_out_costly(const Graph& graph, const Trace& one, std::int64_t samples
     if (!fits) judgement.memory_needed = std::max(judgement.memory_needed, needed);
   }
   if (!judgement.left_out.empty()) options.bounds = std::move(kept);
+}
+
+/// Takes bounds out of those that are wanted, all of them where `bounds` is empty.
+void leave_out(const std::vector<BoundRequest>& without, std::vector<BoundRequest>& bounds) {
+  if (without.empty()) return;
+  const std::span<const BoundRequest> all = every_bound_request();
+  if (bounds.empty()) bounds.assign(all.begin(), all.end());
+  std::erase_if(
+      bounds, [&](const BoundRequest& one) { return std::find(without.begin(), without.end(), one) != without.end(); });
 }
 
 /// An open axis counts as one.
@@ -441,11 +451,12 @@ Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& a
   const std::int64_t block = block_of(graph, layout, options.block);
   Judgement judgement;
   if (samples > 0) leave_out_costly(graph, one, layout.batched ? std::min(block, samples) : 1, options, judgement);
+  const bool wants_all = asked.bounds.empty() && judgement.left_out.empty();  // so that bounds need norms too
+  leave_out(options.without, options.bounds);
   BoundOptions how = how_to_bound(options, (samples + block - 1) / block);
   const std::vector<OutputTarget> outputs = add_outputs(graph, one, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
   const Bounder bounder(graph, std::move(how));
-  const bool wants_all = options.bounds.empty();  // so that bounds need norms too
   const ReferenceMaker reference_maker(
       graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
   for (std::int64_t first = 0; first < samples; first += block) {

@@ -16,6 +16,7 @@ struct JudgeOptions {
   /// What to compute and keep; empty: all. With Diagnostic::attribution errors are broken up
   /// (OutputSummary::breakdown), with Diagnostic::condition there are condition numbers.
   std::vector<BoundRequest> bounds;
+  std::vector<BoundRequest> without;   ///< bounds that do not hold for the run: not computed, whatever `bounds` says
   bool trace_is_declared_run = false;  ///< as BoundOptions has it
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it

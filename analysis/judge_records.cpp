@@ -280,7 +280,9 @@ void judge_from_input(const RecordedRun& run, const RecordChain& chain, const Ju
   summary.not_from_input = chain.why_not;
   if (!chain.why_not.empty()) return;
   summary.given = chain.given;
-  Judgement of_network = judge(chain.graph, chain.trace, options);
+  JudgeOptions fitting = options;
+  if (chain.may_round_numbers) fitting.without.emplace_back(BoundKind::rounded_shadow);
+  Judgement of_network = judge(chain.graph, chain.trace, fitting);
   Comparison& network = of_network.comparison;
   judgement.interrupted = judgement.interrupted || of_network.interrupted;
   judgement.left_out = std::move(of_network.left_out);

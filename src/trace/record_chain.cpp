@@ -16,7 +16,6 @@
 #include "model/fold.hpp"
 #include "model/onnx_masks.hpp"
 #include "model/text.hpp"
-#include "trace/scaled_product.hpp"
 #include "trace/value_view.hpp"
 
 namespace driftbound {
@@ -240,19 +239,11 @@ private:
   }
 
   ValueId add_node(const std::string& name, const Node& node, const std::vector<ValueId>& inputs, ElementType type) {
-    const std::size_t first = graph_.nodes.size();
-    const auto* gemm = std::get_if<op::Gemm>(&node.op);
-    const ValueId last =
-        gemm != nullptr ? add_scaled_product(graph_, name, *gemm, inputs) : graph_.add_node(name, node.op, inputs);
+    const ValueId added = graph_.add_node(name, node.op, inputs);
     const bool keeps_type = std::visit([]<class T>(const T&) { return Selection<T> || OneOf<T, op::Cast>; }, node.op);
-    for (std::size_t i = first; i < graph_.nodes.size(); ++i) {
-      const Node& added = graph_.nodes[i];
-      if (is_float(graph_.value(added.output).type) && !keeps_type) graph_.values[added.output].type = type;
-      const bool depends =
-          std::any_of(added.inputs.begin(), added.inputs.end(), [&](ValueId id) { return depends_[id]; });
-      note(added.output, depends);
-    }
-    return last;
+    if (is_float(graph_.value(added).type) && !keeps_type) graph_.values[added].type = type;
+    note(added, std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) { return depends_[id]; }));
+    return added;
   }
 
   void add_moves(std::size_t index) {
@@ -267,6 +258,7 @@ private:
     append(record, meaning, operands_of(record, meaning));
     keep_recorded(index, true);
     arithmetics_.add(arithmetic_of(record), is_product(meaning));
+    may_round_numbers_ = may_round_numbers_ || meaning.may_round_numbers;
   }
 
   static bool is_product(const CallMeaning& meaning) {
@@ -421,6 +413,7 @@ private:
       chain.results.push_back(result == results_.end() ? std::nullopt : std::optional(result->second));
     }
     chain.given = given_;
+    chain.may_round_numbers = may_round_numbers_;
   }
 
   const RecordedRun& run_;
@@ -436,6 +429,7 @@ private:
   std::vector<std::string> given_;
   std::set<std::string> given_names_;
   CommonArithmetic arithmetics_;
+  bool may_round_numbers_ = false;
 };
 
 }  // namespace

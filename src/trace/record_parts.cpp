@@ -19,7 +19,6 @@
 #include "model/text.hpp"
 #include "model/variant.hpp"
 #include "model/windows.hpp"
-#include "trace/scaled_product.hpp"
 #include "trace/value_view.hpp"
 
 namespace driftbound {
@@ -679,22 +678,8 @@ private:
     cut_product(factors, shape_of(root.output));
   }
 
-  /// alpha A B + beta C.
   void add_product(Draft& draft, const Factors& factors, bool is_transposed, const std::vector<ValueId>& inputs) {
-    const op::Gemm plain{1.0, 1.0, false, is_transposed};
-    const bool scales_addend = factors.c && factors.beta != 1.0;
-    if (factors.alpha == 1.0 && !scales_addend) {
-      add_node(draft, plain, inputs);
-      return;
-    }
-    Graph steps;
-    std::vector<ValueId> operands;
-    for (const ValueId id : inputs)
-      operands.push_back(
-          steps.add_input(fmt::format("operand/{}", operands.size()), draft.part.graph.value(id).type, {}));
-    const op::Gemm scaled{factors.alpha, factors.beta, false, is_transposed};
-    steps.outputs = {add_scaled_product(steps, "product", scaled, operands)};
-    add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, inputs);
+    add_node(draft, op::Gemm{factors.alpha, factors.beta, false, is_transposed}, inputs);
   }
 
   void cut_product(const Factors& factors, const Shape& result) {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -323,8 +324,15 @@ void judge_recording(const RecordedRun& run, Random& random, const std::function
   count_alarms(run, describe, all);
   RecordChain chain = chain_records(run, std::int64_t{1} << 30);
   if (!chain.why_not.empty()) return;
+  CheckOptions options;
+  if (chain.may_round_numbers) {
+    const std::span<const BoundRequest> all_requests = every_bound_request();
+    options.requests.assign(all_requests.begin(), all_requests.end());
+    std::erase(options.requests, BoundRequest(BoundKind::rounded_shadow));
+  }
   check_run(
-      chain.graph, [&] { return std::move(chain.trace); }, [&] { return "the network of\n" + describe(); }, {}, tally);
+      chain.graph, [&] { return std::move(chain.trace); }, [&] { return "the network of\n" + describe(); }, options,
+      tally);
 }
 
 }  // namespace

@@ -284,7 +284,7 @@ TEST_CASE("A record that is not known is no part: its result is an input, and it
   CHECK(largest_difference(chain) < 1e-6);
 }
 
-TEST_CASE("A scaled product is one of scaled operands, and the factor may be rounded") {
+TEST_CASE("A scaled product is one layer, and numbers that programs may round are told") {
   const Tensor<float> a = random_matrix({3, 7}, 1), b = random_matrix({7, 2}, 2), c = random_matrix({3, 2}, 3);
   Tensor<float> y = product(a, b);
   for (std::size_t i = 0; i < y.size(); ++i)
@@ -297,8 +297,14 @@ TEST_CASE("A scaled product is one of scaled operands, and the factor may be rou
   writer.record("aten::addmm", {"c", "a", "b"}, {"y"}, {{"alpha", 0.3}, {"beta", -2.0}});
   const RecordChain chain = chain_of(writer);
   REQUIRE(chain.why_not == "");
-  CHECK(ops_of(chain) == Names{"Segment"});
+  CHECK(ops_of(chain) == Names{"Gemm"});
+  CHECK_FALSE(chain.may_round_numbers);
   CHECK(largest_difference(chain) < 1e-6);
+  RecordingWriter more;
+  more.value("a", as_stored(a));
+  more.value("y", as_stored(mapped(a, [](float t) { return 0.3F * t; })));
+  more.record("aten::mul", {"a"}, {"y"}, {{"other", 0.3}});
+  CHECK(chain_of(more).may_round_numbers);
 }
 
 TEST_CASE("There is no network of too many numbers, of arithmetics that differ, or of results without operands") {

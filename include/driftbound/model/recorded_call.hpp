@@ -51,6 +51,8 @@ struct RecordedCall {
 /// What a call computes: a graph over the reals with fixed shapes.
 struct CallMeaning {
   Graph graph;
+  /// Whether a Cast stands for a number among the arguments that programs may round as they read it, or may not.
+  bool may_round_numbers = false;
   std::vector<std::size_t> slots;  ///< input i of the graph is operand slots[i] of the call
   /// By result of the call: the value of the graph, which may be one of its inputs; empty: the result is not judged.
   std::vector<std::optional<ValueId>> results;

@@ -27,6 +27,9 @@ struct RecordChain {
   std::vector<std::optional<RecordedResult>> results;  ///< by node: the result that it computes; empty: moved elements
   /// Names of records that are no part of the network, though others read their results, which are inputs of it.
   std::vector<std::string> given;
+  /// Whether programs may, or may not, round some numbers as they read them (CallMeaning::may_round_numbers): bounds of
+  /// determined runs (T-76) take such a cast for certain, and do not hold for others.
+  bool may_round_numbers = false;
   std::string why_not;  ///< why there is no network; empty: there is one
 };
 

@@ -16,6 +16,8 @@
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/chance.hpp"
+#include "bounds/theorems/roundings.hpp"
+#include "bounds/theorems/sums.hpp"
 #include "driftbound/num/format.hpp"
 #include "linalg/ordered_product.hpp"
 
@@ -182,7 +184,8 @@ std::size_t pair_of(OperandReading left, OperandReading right) {
 /// One tested element.
 struct Tested {
   std::size_t element = 0;
-  double error = 0.0;  ///< computed - exact at the recorded operands
+  double error = 0.0;    ///< computed - exact at the recorded operands
+  double no_coin = 0.0;  ///< what storing and underflow may make of it, whose signs follow from the exact value
   Differences differences = {};
   bool is_repeated = false;  ///< another one has the same computation
 };
@@ -248,6 +251,9 @@ private:
       Tested one;
       one.element = i;
       one.error = (view_.y(i) - exact.hi) - exact.lo;
+      one.no_coin = (theorems::storing_error(view_.y(i), machine_) +
+                     theorems::underflow_term(product_.plan.k, product_.plan.k, machine_))
+                        .value();
       one.differences = differences_of(left, right, product_.alpha, product_.plan.k, is_exact);
       one.is_repeated = !computations.emplace(left.computation, right.computation).second;
       tested_.push_back(one);
@@ -275,7 +281,7 @@ private:
     for (const Tested& one : tested_) {
       const double error = one.error - one.differences[declared_.front()];
       const double by = apart(one, pair);
-      if (one.is_repeated || error == 0.0 || by == 0.0 || !(std::abs(by) >= clear)) continue;
+      if (one.is_repeated || !(std::abs(error) > one.no_coin) || by == 0.0 || !(std::abs(by) >= clear)) continue;
       ++evidence.signs;
       if ((error > 0.0) == (by > 0.0)) ++evidence.agreeing;
     }

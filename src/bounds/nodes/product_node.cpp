@@ -150,7 +150,9 @@ struct Element {
   Magnitude reach;            ///< BlockSum::reach; matrix unit only
   Magnitude operand;          ///< error of the sum caused by reading the operands
   Addend addend;
-  double y = 0.0;      ///< the stored result
+  double y = 0.0;  ///< the stored result
+  /// The larger sum of the magnitudes of the left or the right factors; 0 unless another program scales the products.
+  Magnitude factors = {};
   SumError tree = {};  ///< error of the sum in any order of additions; not used with a matrix unit
 };
 
@@ -158,7 +160,13 @@ struct Element {
 class ElementBound {
 public:
   ElementBound(Scale scale, bool operands_are_bounds, const Setting& setting)
-      : scale_(scale), operands_are_bounds_(operands_are_bounds), machine_(setting.machine) {}
+      : scale_(scale),
+        operands_are_bounds_(operands_are_bounds),
+        is_own_run_(setting.is_own_run),
+        machine_(setting.machine) {}
+
+  /// Whether the scaling may happen anywhere: to a factor, a product, or a part of the sum.
+  bool may_scale_anywhere() const { return !scale_.is_trivial() && !is_own_run_; }
 
   /// T-10: the leaves of the summation tree are the products, and the addend unless the sum is scaled before it is
   /// added.
@@ -219,7 +227,7 @@ private:
   }
 
   double by_additions(const Element& e) const {
-    return scale_.is_trivial() ? finish(e, e.tree.before_last) : finish_scaled(e, e.tree.whole);
+    return scale_.is_trivial() ? finish(e, e.tree.before_last) : finish_scaled_anywhere(e, e.tree.whole);
   }
 
   /// T-21. It also covers runs that do not use the matrix unit (T-10). The sum is scaled, and the addend is added,
@@ -227,7 +235,7 @@ private:
   double by_matrix_unit(const Element& e) const {
     const BlockSum block{e.length, e.products, e.total, e.reach};
     const SumError sum = block_sum(block);
-    if (!scale_.is_trivial()) return finish_scaled(e, sum.whole);
+    if (!scale_.is_trivial()) return finish_scaled_anywhere(e, sum.whole);
     const Magnitude whole = std::min(sum.whole, by_partial_sums(e, block, sum.whole));
     if (e.addend.is_present || e.products == 0)
       return finish(e, whole + addend_rounding(e) + joined_in_parts(e, e.total + whole));
@@ -314,6 +322,20 @@ private:
     return finish(e, error + addend_rounding(e) + joined_in_parts(e, Magnitude(scale_.used) * e.total + error));
   }
 
+  /// T-10: the same where another program scales something else than the complete sum: one more rounding on every path.
+  double finish_scaled_anywhere(const Element& e, Magnitude sum_error) const {
+    const double of_whole = finish_scaled(e, sum_error);
+    if (!may_scale_anywhere()) return of_whole;
+    const std::int64_t leaves = theorems::leaf_count(e.products, e.addend.is_present ? 1 : 0);
+    const Magnitude growth = theorems::path_factor(leaves, machine_);
+    const Magnitude total = Magnitude(scale_.used) * e.total + e.addend.magnitude;
+    const Magnitude absolute = theorems::underflow_term(2 * leaves, leaves + 1, machine_) +
+                               theorems::underflow_term(1, leaves + 1, machine_) * e.factors;
+    const Magnitude error = with_parts(growth, total, absolute * std::max(Magnitude(1.0), Magnitude(scale_.used))) +
+                            theorems::constant_error(scale_.exact, machine_) * e.total;
+    return std::max(of_whole, finish(e, error + addend_rounding(e)));
+  }
+
   /// T-23: bounds the additional rounding when the addend is added to a sum of magnitude at most `sum`; the result is
   /// rounded as the parts of a sum are.
   Magnitude joined_in_parts(const Element& e, Magnitude sum) const {
@@ -331,7 +353,7 @@ private:
   }
 
   Scale scale_;
-  bool operands_are_bounds_;
+  bool operands_are_bounds_, is_own_run_;
   const Machine& machine_;
 };
 
@@ -463,6 +485,12 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const std::vector<double> paths =
       order_is_known ? path_sums(plan, sums.a_used, sums.b_used, leave_out_last, setting) : std::vector<double>();
 
+  std::vector<double> of_left, of_right;
+  if (bound.may_scale_anywhere()) {
+    of_left = product_up(plan, sums.a_used, std::vector<double>(sums.b_used.size(), 1.0), setting.threads);
+    of_right = product_up(plan, std::vector<double>(sums.a_used.size(), 1.0), sums.b_used, setting.threads);
+  }
+
   ProductBounds result;
   const bool keeps_partial_sums = !sums.squares.empty() && !machine.flushes;
   const bool is_left_to_chance = setting.tail_factor > 0.0 && keeps_partial_sums;
@@ -480,6 +508,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
                     radius_at(sums.operand, i),
                     addends.of(i),
                     y};
+    if (!of_left.empty()) element.factors = std::max(Magnitude(of_left[i]), Magnitude(of_right[i]));
     if (machine.tensor_core) {
       element.reach =
           theorems::alignment_reach(ranges.rows[row], ranges.columns[column], machine.input->smallest_normal);

@@ -156,7 +156,9 @@ ValueId CallWriter::number(double value) {
   const StoredTensor exact = StoredTensor::from(Tensor<double>({}, {value}));
   const ValueId id = constant(exact);
   const std::optional<ElementType> type = narrowest_operand();
-  return !type || converts_exactly(exact, *type) ? id : add(op::Cast{*type}, {id});
+  if (!type || converts_exactly(exact, *type)) return id;
+  meaning_.may_round_numbers = true;
+  return add(op::Cast{*type}, {id});
 }
 
 std::optional<ElementType> CallWriter::narrowest_operand() const {
