@@ -416,12 +416,14 @@ namespace {
 /// recorded operands to `used`, then those to 0 for operands that may be flushed. What reading makes is known to the last
 /// digit, and may be all that there is: a little is added, as no reference can tell a bound from an error that equals it.
 void add_reading(const Reading& reading, const Setting& setting, LocalBound& result) {
-  const auto add = [&](std::vector<std::vector<double>> distances) {
-    for (std::vector<double>& of_operand : distances)
-      for (double& distance : of_operand) distance = (Magnitude(distance) * Magnitude(1.0 + 0x1p-30)).value();
+  const Magnitude a_little_more(1.0 + 0x1p-30);
+  const auto add = [&](const std::vector<std::vector<double>>& distances) {
     const std::vector<Radii> radii(distances.begin(), distances.end());
     for (std::vector<double>* bound : {&result.any_order, &result.partial_sums, &result.running, &result.order_aware}) {
-      if (!bound->empty()) add_to(*bound, propagate(reading.view, radii, *bound, setting));
+      if (bound->empty()) continue;
+      std::vector<double> moved = propagate(reading.view, radii, *bound, setting);
+      for (double& distance : moved) distance = (Magnitude(distance) * a_little_more).value();
+      add_to(*bound, moved);
     }
   };
   if (reading.is_exact) return;

@@ -329,8 +329,10 @@ private:
     const std::int64_t leaves = theorems::leaf_count(e.products, e.addend.is_present ? 1 : 0);
     const Magnitude growth = theorems::path_factor(leaves, machine_);
     const Magnitude total = Magnitude(scale_.used) * e.total + e.addend.magnitude;
-    const Magnitude absolute = theorems::underflow_term(2 * leaves, leaves + 1, machine_) +
-                               theorems::underflow_term(1, leaves + 1, machine_) * e.factors;
+    // A factor that underflows when it is scaled loses no more than all of itself.
+    const Magnitude of_factors =
+        std::min(theorems::underflow_term(1, leaves + 1, machine_) * e.factors, Magnitude(scale_.exact) * e.total);
+    const Magnitude absolute = theorems::underflow_term(2 * leaves, leaves + 1, machine_) + of_factors;
     const Magnitude error = with_parts(growth, total, absolute * std::max(Magnitude(1.0), Magnitude(scale_.used))) +
                             theorems::constant_error(scale_.exact, machine_) * e.total;
     return std::max(of_whole, finish(e, error + addend_rounding(e)));
