@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
 
 #include "support/approach.hpp"
 #include "support/bound_checks.hpp"
@@ -159,4 +162,52 @@ TEST_CASE("zeros among the inputs shorten the sum that a bound counts") {
     CHECK(bound_of(a, 2.0, kind) < 5 * 0x1p-24);
     CHECK(bound_of(dense, 16.0, kind) > 100 * 0x1p-24);
   }
+}
+
+namespace {
+
+/// alpha sum a_k b_k + c in float32, scaled where a program may scale it, in one order after the other.
+std::vector<float> scaled_sums(float alpha, const std::vector<float>& a, const std::vector<float>& b, float c) {
+  const std::size_t half = a.size() / 2;
+  float of_factors = c, of_products = c, complete = 0.0F, first = 0.0F, second = 0.0F, last = 0.0F;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    of_factors += alpha * a[k] * b[k];
+    of_products += alpha * (a[k] * b[k]);
+    complete += a[k] * b[k];
+    (k < half ? first : second) += a[k] * b[k];
+    last += a[k] * (alpha * b[k]);
+  }
+  return {of_factors, of_products, alpha * complete + c, c + alpha * first + alpha * second, last + c};
+}
+
+}  // namespace
+
+TEST_CASE("sums that programs scale before, within or after them stay within one bound (T-10)") {
+  std::mt19937_64 random(31);
+  std::uniform_real_distribution<float> real(-1.0F, 1.0F);
+  double closest = 0.0;
+  for (int repeat = 0; repeat < 4000; ++repeat) {
+    const std::size_t n = 1 + random() % 6;
+    const float alpha = 2.0F * real(random), c = real(random);
+    std::vector<float> a(n), b(n);
+    Tensor<double> left({1, static_cast<std::int64_t>(n)}), right({static_cast<std::int64_t>(n), 1});
+    double exact = static_cast<double>(c);
+    for (std::size_t k = 0; k < n; ++k) {
+      left.values[k] = static_cast<double>(a[k] = real(random));
+      right.values[k] = static_cast<double>(b[k] = real(random));
+      exact += static_cast<double>(alpha) * left.values[k] * right.values[k];
+    }
+    const ArithmeticModel arithmetic = cpu_arithmetic("fp32", {});
+    for (const float y : scaled_sums(alpha, a, b, c)) {
+      OneNode node =
+          one_node(op::Gemm{static_cast<double>(alpha), 1.0, false, false},
+                   {left, right, {{1}, {static_cast<double>(c)}}}, {{1, 1}, {static_cast<double>(y)}}, arithmetic);
+      node.trace.provenance = foreign_provenance;
+      const double bound = find_bound(bounds_of(node).local, BoundKind::componentwise)->values.values[0];
+      const double error = std::abs(static_cast<double>(y) - exact);
+      CHECK(error <= bound + 1e-15);  // the exact value above is that of a sum in double
+      closest = std::max(closest, error / bound);
+    }
+  }
+  CHECK(closest > 0.5);
 }
