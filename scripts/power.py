@@ -41,7 +41,7 @@ FEW_ROWS = 8  # of softmax and Gelu
 NORM_ROWS = 64
 HEAD = 64  # size of a head of attention
 QUERIES = 48
-ATTENTION_DRAWS = 6  # at most; 2 at widths above 10,000
+ATTENTION_DRAWS = 6  # at most; 1 at widths above 10,000
 
 # ---- formats: fraction bits, least exponent of normal numbers, largest number
 
@@ -435,7 +435,7 @@ def record(path, width, arguments, numbers):
     with driftbound.record(path, arithmetic=arithmetic, pytorch=False) as recorder:
         for number in numbers:
             for kind_of_op in (*OPS, Unshifted):
-                if kind_of_op is Attention and number >= (2 if width > 10000 else ATTENTION_DRAWS):
+                if kind_of_op is Attention and number >= (1 if width > 10000 else ATTENTION_DRAWS):
                     continue
                 draw = torch.Generator().manual_seed(1000003 * arguments.seed + 1009 * width + number)
                 one = kind_of_op(draw, width, number % len(KINDS))
