@@ -401,18 +401,25 @@ class Cell:
 
 
 #: Bounds for sums in any order and for bodies, by the names that cells have.
-SHORT = {"componentwise": "any order", "partial-sums": "sums", "probabilistic": "chance", "running": "declared order"}
+SHORT = {"componentwise": "any order", "partial-sums": "sums", "probabilistic": "chance", "running": "declared order",
+         "adjoint/any-order": "sensitivities"}
 
 
 def tests_that_failed(layer):
     """Names of the proven or conditional bounds exceeded; of an improbable record the tests that say so."""
     status = layer["status"]
     guarantees = ("proven", "conditional") if status == "violated" else ("probabilistic",)
-    tests = [SHORT.get(bound["name"], bound["name"]) for bound in layer["local"]["bounds"]
-             if bound["violations"] and bound["guarantee"] in guarantees]
+
+    def exceeded(scope):
+        return [SHORT.get(bound["name"], bound["name"]) for bound in layer[scope]["bounds"]
+                if bound["violations"] and bound["guarantee"] in guarantees]
+
+    tests = exceeded("local")
     reading = layer["nearest_reading"]
     if status == "improbable" and reading and reading["decisive"]:
         tests.append("reading")
+    if not tests and layer["accumulated"]:
+        tests = exceeded("accumulated")
     if status == "violated" and len(tests) > 1:
         tests = tests[:1] if tests[0] == "any order" else tests[-1:]
     return ["+".join(tests)] if tests else ["no test named"]
@@ -530,7 +537,8 @@ order. Beside it stands the honest result of the same operands, so that a fault 
 {honest} honest records {failed}.
 
 A cell says in how many draws the fault was seen, and by which test: *violated* where a bound that is proven or conditional
-is exceeded (*any order*: `componentwise`; *sums*: `partial-sums`, sharper where terms cancel), which no float32 run does;
+is exceeded (*any order*: `componentwise`; *sums*: `partial-sums`, sharper where terms cancel; *sensitivities*:
+`adjoint/any-order`, sharper where errors within the op cancel), which no float32 run does;
 *improbable* where at most one honest report in 10^9 would say so: by *chance* (`probabilistic`, T-74 and T-133) or by the
 *reading* of the operands, or the op, that is the nearest (T-134, T-135). *Named* counts the draws in which the report names the planted
 reading, or one that is alike on these operands, also where a bound is violated.
