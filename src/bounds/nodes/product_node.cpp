@@ -329,9 +329,10 @@ private:
     const std::int64_t leaves = theorems::leaf_count(e.products, e.addend.is_present ? 1 : 0);
     const Magnitude growth = theorems::path_factor(leaves, machine_);
     const Magnitude total = Magnitude(scale_.used) * e.total + e.addend.magnitude;
-    // A factor that underflows when it is scaled loses no more than all of itself.
-    const Magnitude of_factors =
-        std::min(theorems::underflow_term(1, leaves + 1, machine_) * e.factors, Magnitude(scale_.exact) * e.total);
+    Magnitude of_factors = theorems::underflow_term(1, leaves + 1, machine_) * e.factors;
+    // A factor that underflows when it is scaled loses no more than all of itself, unless it is rounded up.
+    if (machine_.to_nearest())
+      of_factors = std::min(of_factors, (Magnitude(1.0) + growth) * Magnitude(scale_.used) * e.total);
     const Magnitude absolute = theorems::underflow_term(2 * leaves, leaves + 1, machine_) + of_factors;
     const Magnitude error = with_parts(growth, total, absolute * std::max(Magnitude(1.0), Magnitude(scale_.used))) +
                             theorems::constant_error(scale_.exact, machine_) * e.total;
@@ -380,6 +381,29 @@ LineRanges ranges_of(const Product& product, const NodeView& view, const Sums& s
   note(ranges.rows, recorded.rows);
   note(ranges.columns, recorded.columns);
   return ranges;
+}
+
+/// Upper bounds of the sums of the factors' magnitudes.
+struct LineSums {
+  std::vector<double> rows;     ///< of A: [batches * m]
+  std::vector<double> columns;  ///< of B: [batches * n]
+};
+
+LineSums sums_of_lines(const ProductPlan& plan, const Sums& sums) {
+  LineSums lines{std::vector<double>(at(plan.batches * plan.m)), std::vector<double>(at(plan.batches * plan.n))};
+  for (std::int64_t batch = 0; batch < plan.batches; ++batch) {
+    for (std::int64_t k = 0; k < plan.k; ++k) {
+      for (std::int64_t i = 0; i < plan.m; ++i) {
+        double& sum = lines.rows[at(batch * plan.m + i)];
+        sum = add_up(sum, sums.a_used[plan.a_index(batch, i, k)]);
+      }
+      for (std::int64_t j = 0; j < plan.n; ++j) {
+        double& sum = lines.columns[at(batch * plan.n + j)];
+        sum = add_up(sum, sums.b_used[plan.b_index(batch, k, j)]);
+      }
+    }
+  }
+  return lines;
 }
 
 /// Adds the bounds of T-74. They are infinite where the terms of a sum have a pattern that makes its roundings
@@ -487,11 +511,7 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
   const std::vector<double> paths =
       order_is_known ? path_sums(plan, sums.a_used, sums.b_used, leave_out_last, setting) : std::vector<double>();
 
-  std::vector<double> of_left, of_right;
-  if (bound.may_scale_anywhere()) {
-    of_left = product_up(plan, sums.a_used, std::vector<double>(sums.b_used.size(), 1.0), setting.threads);
-    of_right = product_up(plan, std::vector<double>(sums.a_used.size(), 1.0), sums.b_used, setting.threads);
-  }
+  const LineSums factors = bound.may_scale_anywhere() ? sums_of_lines(plan, sums) : LineSums();
 
   ProductBounds result;
   const bool keeps_partial_sums = !sums.squares.empty() && !machine.flushes;
@@ -510,7 +530,8 @@ ProductBounds product_bounds(const Product& product, const NodeView& view, const
                     radius_at(sums.operand, i),
                     addends.of(i),
                     y};
-    if (!of_left.empty()) element.factors = std::max(Magnitude(of_left[i]), Magnitude(of_right[i]));
+    if (!factors.rows.empty())
+      element.factors = std::max(Magnitude(factors.rows[row]), Magnitude(factors.columns[column]));
     if (machine.tensor_core) {
       element.reach =
           theorems::alignment_reach(ranges.rows[row], ranges.columns[column], machine.input->smallest_normal);
