@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +17,7 @@ using namespace driftbound::soundness;
 
 /// records_campaign [OUTPUTS [SEED [THREADS]]]
 /// records_campaign --case SEED
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   RecordsTally all;
   std::uint64_t seed = 20261129;
@@ -50,4 +51,7 @@ int main(int argc, char** argv) {
              all.judged, all.alarms, seed, threads, seconds);
   for (const std::string& failure : all.tally.failures) fmt::print("\nFAILURE\n{}\n", failure);
   return all.tally.failures.empty() && all.tally.violations() == 0 && all.alarms == 0 ? 0 : 1;
+} catch (const std::logic_error&) {  // of std::stoull and its like
+  fmt::print(stderr, "usage: records_campaign [OUTPUTS [SEED [THREADS]]]\n       records_campaign --case SEED\n");
+  return 3;
 }

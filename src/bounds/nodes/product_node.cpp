@@ -208,7 +208,7 @@ public:
   /// scaled nor followed by an addend.
   double order_aware(const Element& e, Magnitude path) const {
     const Magnitude sum = path + theorems::underflow_term(e.products, e.products, machine_);
-    if (!scale_.is_trivial()) return finish_scaled(e, sum);
+    if (!scale_.is_trivial()) return finish_scaled_anywhere(e, sum);
     return finish(e, sum + addend_rounding(e));
   }
 
