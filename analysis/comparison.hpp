@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,7 +35,7 @@ struct WorstCase {
   double computed = 0.0;
   double reference = 0.0;
   double error = 0.0;
-  double bound = 0.0;
+  double bound = std::numeric_limits<double>::infinity();  ///< infinity where no bound gives the verdict
 };
 
 /// One bound over all elements of one tensor and all samples.

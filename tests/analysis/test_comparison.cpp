@@ -133,6 +133,11 @@ TEST_CASE("an infinite bound on a layer's own errors or an unbounded local refer
   CHECK(no_bound.compare().layers[0].local.decided == 5);
   REQUIRE(no_bound.compare().layers[0].local.first_open);
   CHECK(no_bound.compare().layers[0].local.first_open->sample == 2);
+  std::fill(no_bound.bounds.layers[0].local[0].values.values.begin(),
+            no_bound.bounds.layers[0].local[0].values.values.end(), infinity);
+  const Comparison none = no_bound.compare();
+  REQUIRE(none.layers[0].local.worst);
+  CHECK(none.layers[0].local.worst->bound == infinity);
   HandMade no_reference;
   no_reference.local.layers[0].values[1].radius = Magnitude::infinite();
   CHECK(no_reference.compare().verdict == Status::undecided);
