@@ -282,7 +282,13 @@ void judge_from_input(const RecordedRun& run, const RecordChain& chain, const Ju
   summary.given = chain.given;
   JudgeOptions fitting = options;
   if (chain.may_round_numbers) fitting.without.emplace_back(BoundKind::rounded_shadow);
-  Judgement of_network = judge(chain.graph, chain.trace, fitting);
+  Judgement of_network;
+  try {
+    of_network = judge(chain.graph, chain.trace, fitting);
+  } catch (const Unsupported& error) {  // a function without a stated accuracy: its record is not judged either
+    summary.not_from_input = error.what();
+    return;
+  }
   Comparison& network = of_network.comparison;
   judgement.interrupted = judgement.interrupted || of_network.interrupted;
   judgement.left_out = std::move(of_network.left_out);

@@ -18,7 +18,7 @@ struct RecordedLayers {
   std::vector<SegmentParts> segments;         ///< by layer; may be empty
   std::vector<std::string> outputs_left_out;  ///< of the model
   std::vector<MatchedName> matched;
-  std::vector<std::string> copies;
+  std::vector<std::string> copies, unplaced;
 };
 
 /// Everything a report says beside the comparison.

@@ -264,14 +264,16 @@ void add_recorded(const RecordedLayers& recorded, const Comparison& comparison, 
     if (count > names.size()) names.push_back(fmt::format("{} more", count - names.size()));
     add(fmt::format("Found by {} (layer = record): {}.", by, fmt::join(names, ", ")));
   }
-  if (!recorded.copies.empty()) {
+  const auto add_left_aside = [&](const std::vector<std::string>& records, std::string_view why, Style style) {
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(recorded.copies.size(), most_names); ++i)
-      names.push_back("'" + shorten(recorded.copies[i], 40) + "'");
-    if (recorded.copies.size() > most_names)
-      names.push_back(fmt::format("{} more", recorded.copies.size() - most_names));
-    add(fmt::format("Left aside, as they hold the numbers of other records: {}.", fmt::join(names, ", ")));
-  }
+    for (std::size_t i = 0; i < std::min(records.size(), most_names); ++i)
+      names.push_back("'" + shorten(records[i], 40) + "'");
+    if (records.size() > most_names) names.push_back(fmt::format("{} more", records.size() - most_names));
+    if (!names.empty()) add(fmt::format("Left aside, as {}: {}.", why, fmt::join(names, ", ")), style);
+  };
+  add_left_aside(recorded.copies, "they hold the numbers of other records", Style::plain);
+  add_left_aside(recorded.unplaced, "no layer is named so, and by order and shape they may be of none, or of several",
+                 Style::warning);
   if (!recorded.outputs_left_out.empty())
     add(fmt::format("Outputs that are not recorded, and not judged: {}.", fmt::join(recorded.outputs_left_out, ", ")),
         Style::warning);

@@ -141,7 +141,7 @@ Json recorded_json(const std::optional<RecordedLayers>& recorded) {
     matched.push_back(object("layer"_key = one.layer, "record"_key = one.record, "by"_key = one.by));
   return object("layers"_key = recorded->recorded, "nodes"_key = recorded->nodes, "inside"_key = recorded->inside,
                 "matched"_key = std::move(matched), "copies"_key = recorded->copies,
-                "outputs_left_out"_key = recorded->outputs_left_out);
+                "unplaced"_key = recorded->unplaced, "outputs_left_out"_key = recorded->outputs_left_out);
 }
 
 Json to_json(const LayerSummary& layer, const ReportContext& context, const Breakdown* breakdown) {

@@ -191,9 +191,9 @@ void describe_inputs(analysis::ReportContext& context, const ReportSettings& set
 /// What a trace records, where the model's own names and number of layers do not say it.
 std::optional<analysis::RecordedLayers> describe_layers(const RecordedRunOfModel& run) {
   const std::size_t recorded = run.graph.nodes.size();
-  if (recorded == run.nodes && run.matched.empty() && run.copies.empty()) return std::nullopt;
-  return analysis::RecordedLayers{recorded,    run.nodes, run.inside, run.segments, run.outputs_left_out,
-                                  run.matched, run.copies};
+  if (recorded == run.nodes && run.matched.empty() && run.copies.empty() && run.unplaced.empty()) return std::nullopt;
+  return analysis::RecordedLayers{recorded,    run.nodes,  run.inside,  run.segments, run.outputs_left_out,
+                                  run.matched, run.copies, run.unplaced};
 }
 
 analysis::ReportContext describe_run(const ReportSettings& settings, const LoadedModel& model, const ObtainedRun& run) {

@@ -19,7 +19,7 @@ U, ETA = 2.0**-24, 2.0**-150
 NORMAL, LARGEST = 2.0**-126, (2 - 2.0**-24) * 2.0**127  # beyond it rounds to infinity
 CHUNK = 2**26
 DEVICE = "cuda"
-POWERS = (2.5, 0.3125, -1.75, 3.0, 17.0)
+POWERS = (2.5, 0.3125, -1.75, 3.0, 17.0, 0.5, -0.5, -1.0, -2.0)
 
 
 def softplus(x):

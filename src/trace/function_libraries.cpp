@@ -102,25 +102,32 @@ FunctionLibrary xla() {
 constexpr std::string_view on_an_h200 =
     "measured against float64 on every float32 number, an H200 (2026-11-26), rounded up; scripts/measure_functions.py";
 
+/// pow has two arguments: no table of every number measures it.
+FunctionAccuracy documented_pow(double units, std::string_view source) {
+  return {"pow", units, Evidence::documented, std::string(source), 0.0};
+}
+
 FunctionLibrary pytorch_cuda() {
-  return library("pytorch-cuda",
-                 "PyTorch 2.11 for CUDA 13.0 on an NVIDIA GPU; the erf inside GELU is that of torch.erf", on_an_h200,
-                 Evidence::measured, Maximum::units,
-                 {{"exp", 2.56},
-                  {"expm1", 1.93},
-                  {"log", 1.35},
-                  {"log1p", 1.42},
-                  {"tanh", 3.34},
-                  {"sigmoid", 3.54, lost_by_overflow},
-                  {"softplus", 3.26},
-                  {"sin", 2.87},
-                  {"cos", 2.95},
-                  {"erf", 1.43},
-                  {"sqrt", 1.0},
-                  {"tan", 4.08},
-                  {"atan", 1.94},
-                  {"sinh", 3.46},
-                  {"cosh", 3.35}});
+  FunctionLibrary result =
+      library("pytorch-cuda", "PyTorch 2.11 for CUDA 13.0 on an NVIDIA GPU; the erf inside GELU is that of torch.erf",
+              on_an_h200, Evidence::measured, Maximum::units,
+              {{"exp", 2.56},
+               {"expm1", 1.93},
+               {"log", 1.35},
+               {"log1p", 1.42},
+               {"tanh", 3.34},
+               {"sigmoid", 3.54, lost_by_overflow},
+               {"softplus", 3.26},
+               {"sin", 2.87},
+               {"cos", 2.95},
+               {"erf", 1.43},
+               {"sqrt", 1.0},
+               {"tan", 4.08},
+               {"atan", 1.94},
+               {"sinh", 3.46},
+               {"cosh", 3.35}});
+  result.functions.push_back(documented_pow(17.0, "CUDA C++ Programming Guide, maximum error of powf: 8 ulp"));
+  return result;
 }
 
 FunctionLibrary jax_cuda() {
@@ -163,7 +170,8 @@ FunctionLibrary pytorch() {
                   {"tan", 1.6},
                   {"atan", 1.25},
                   {"sinh", 2.1},
-                  {"cosh", 1.1}});
+                  {"cosh", 1.1},
+                  {"pow", 2.0}});
 }
 
 FunctionLibrary glibc() {
@@ -185,6 +193,7 @@ FunctionLibrary glibc() {
                                     {"cosh", 3.1}});
   result.functions.push_back(by_formula("sigmoid", 5.0, lost_by_overflow));
   result.functions.push_back(by_formula("softplus", 5.0));
+  result.functions.push_back(documented_pow(3.0, "GNU C library manual, known maximum error of powf: 1 ulp"));
   return result;
 }
 

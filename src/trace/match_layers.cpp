@@ -49,6 +49,7 @@ public:
     LayerMatches result;
     result.of_node = matches_;
     result.copies = copies_;
+    result.unplaced = unplaced_;
     return result;
   }
 
@@ -177,15 +178,15 @@ private:
     }
   }
 
-  /// Records called as a module: the results of the last of its nodes that others read, or that is an output.
+  /// Records called as a module: the results of the last of its nodes that others read, or that is an output. Exporters
+  /// call the nodes of its later calls <module>_1, <module>_2 …; what records a module once has its last call.
   void match_modules() {
     const std::vector<bool> depends = depends_on_input(graph_);
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
       if (taken_[r] || recorded_[r].is_output) continue;
-      const std::string path = path_of(recorded_[r].name);
+      const std::string path = last_call_of(path_of(recorded_[r].name));
       std::vector<bool> is_inside;
-      for (const Node& node : graph_.nodes)
-        is_inside.push_back(is_below(path_of(key_name(node.name)), path) || is_below(module_path(node.name), path));
+      for (const Node& node : graph_.nodes) is_inside.push_back(is_inside_of(node, path));
       std::vector<bool> leaves(graph_.values.size(), false);
       for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
         for (const ValueId id : graph_.nodes[i].inputs) leaves[id] = leaves[id] || !is_inside[i];
@@ -200,6 +201,24 @@ private:
   }
 
   static std::string path_of(const std::string& name) { return name.starts_with('.') ? name.substr(1) : name; }
+
+  bool is_inside_of(const Node& node, const std::string& path) const {
+    return is_below(path_of(key_name(node.name)), path) || is_below(module_path(node.name), path);
+  }
+
+  /// <module>_2 where the graph has nodes of it, and no record is called so.
+  std::string last_call_of(const std::string& module) const {
+    std::string last = module;
+    for (int call = 1; !module.empty(); ++call) {
+      const std::string path = module + "_" + std::to_string(call);
+      const auto is_it = [&](const RecordedLayer& record) { return path_of(record.name) == path; };
+      if (std::any_of(recorded_.begin(), recorded_.end(), is_it)) return module;
+      const auto is_inside = [&](const Node& node) { return is_inside_of(node, path); };
+      if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), is_inside)) break;
+      last = path;
+    }
+    return last;
+  }
 
   static bool is_below(const std::string& name, const std::string& path) {
     return path.empty() || name.starts_with(path + ".");
@@ -250,7 +269,9 @@ private:
     if (match_every_node(nodes, rest) || match_every_record(nodes, rest)) return;
     std::vector<std::size_t> others;
     for (const std::size_t r : rest) (is_copy(r) ? copies_ : others).push_back(r);
-    if (others.size() == rest.size() || !match_every_record(nodes, others)) fail_unplaced(nodes, others);
+    if (others.size() < rest.size() && match_every_record(nodes, others)) return;
+    if (nodes.size() == matches_.size()) fail_unplaced(nodes, others);
+    unplaced_ = std::move(others);
   }
 
   bool is_copy(std::size_t record) const {
@@ -359,7 +380,7 @@ private:
   const std::string& where_;
   std::vector<std::optional<LayerMatch>> matches_;
   std::vector<bool> taken_;
-  std::vector<std::size_t> copies_;
+  std::vector<std::size_t> copies_, unplaced_;
   std::vector<bool> contested_;  ///< records whose name is a layer's and that of another one's output
 };
 

@@ -42,12 +42,14 @@ struct LayerMatch {
 struct LayerMatches {
   std::vector<std::optional<LayerMatch>> of_node;  ///< empty: not recorded
   std::vector<std::size_t> copies;                 ///< records that hold what that of another name does
+  /// Records that may be of no layer, or of several; where any is found by its name or by the path of its module.
+  std::vector<std::size_t> unplaced;
 };
 
 /// Finds nodes' records: by layer name, else by the name of its output, else by the path of a module whose result it is,
 /// else, for all that are left, by order and shape where only one assignment keeps both. Where a record's name fits
-/// several nodes its index decides. `are_same`: whether two records hold the same numbers.
-/// Throws:    InvalidArgument (nothing recorded, ambiguous names or order, records of no layer), starting with `where`
+/// several nodes its index decides. A module that is called several times has its last call recorded. `are_same`: whether two records hold the same numbers.
+/// Throws:    InvalidArgument (nothing recorded, ambiguous names or order, no record of a layer), starting with `where`
 LayerMatches match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
                           const std::vector<RecordedLayer>& recorded,
                           const std::function<bool(std::size_t, std::size_t)>& are_same, const std::string& where);

@@ -255,9 +255,10 @@ private:
 
   void add(std::size_t index, const CallMeaning& meaning) {
     const Record& record = run_.records()[index];
+    const ArithmeticModel arithmetic = arithmetic_of(record);
     append(record, meaning, operands_of(record, meaning));
     keep_recorded(index, true);
-    arithmetics_.add(arithmetic_of(record), is_product(meaning));
+    arithmetics_.add(arithmetic, is_product(meaning));
     may_round_numbers_ = may_round_numbers_ || meaning.may_round_numbers;
   }
 
@@ -311,9 +312,10 @@ private:
         const std::optional<StoredTensor> filling = numbers_of(inputs[masks_where_true ? 1 : 2]);
         const std::optional<std::string> scores = id_of(inputs[masks_where_true ? 2 : 1]);
         if (!filling || !onnx::is_minus_infinity(*filling) || !scores) continue;
-        StoredTensor condition = numbers_of(inputs[0]).value();
+        const std::optional<StoredTensor> condition = numbers_of(inputs[0]);
+        if (!condition) return false;  // the network computes it
         masked_[*record.results.front()] = {place(*scores, true),
-                                            masks_where_true ? onnx::inverted(condition) : condition};
+                                            masks_where_true ? onnx::inverted(*condition) : *condition};
         return true;
       }
     }

@@ -184,8 +184,19 @@ struct RecordedRun::State {
     if (!has_last)
       problems.push_back(
           fmt::format("The recording did not end in an orderly way: it has {} records up to there.", records.size()));
+    note_what_the_recorder_says();
     name_records();
     find_producers();
+  }
+
+  void note_what_the_recorder_says() {
+    const auto note = [&](const char* key, const char* sentence) {
+      const auto found = provenance.details.find(key);
+      if (found != provenance.details.end() && !found->second.empty())
+        problems.push_back(fmt::format("{}: {}.", sentence, printable(found->second)));
+    };
+    note("ended_by", "An exception ended the recording");
+    note("not_seen", "The recording lacks what could not be seen");
   }
 
   void miss(std::int64_t number) {
@@ -204,7 +215,11 @@ struct RecordedRun::State {
         return false;
       }
       const bool is_last = metadata_or(shard, "last", "") == "true";
+      const std::string text = metadata_or(shard, "provenance", "");
+      std::optional<Provenance> known;
+      if (!text.empty()) known = provenance_from_json(text, printable(path.string()));
       add(std::move(shard), printable(path.string()));
+      if (known) provenance = std::move(*known);  // a later shard knows more of the run
       return is_last;
     } catch (const Error& error) {
       problems.push_back("The shard " + name + " is left out: " + error.what() + ".");

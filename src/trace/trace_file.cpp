@@ -138,6 +138,7 @@ public:
     fill(run.trace, matches);
     run.nodes = graph_.nodes.size();
     for (const std::size_t record : matches.copies) run.copies.push_back(recorded_[record].name);
+    for (const std::size_t record : matches.unplaced) run.unplaced.push_back(recorded_[record].name);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (!matches.of_node[i] || matches.of_node[i]->by == MatchedBy::name) continue;
       const bool is_by_path = matches.of_node[i]->by == MatchedBy::module_path;

@@ -230,6 +230,33 @@ TEST_CASE("Elements that a mask makes minus infinity are left out by the softmax
   }
 }
 
+TEST_CASE("A mask that the run computes leaves what reads it out of the network") {
+  const MaskedAttention network;
+  const RecordChain chain = chain_of(network.recording([&](RecordingWriter& writer) {
+    writer.value("zero", as_stored(Tensor<float>(Shape{})));
+    writer.value("mask", keys_that_are(true));
+    writer.record("aten::gt", {"s", "zero"}, {"mask"}, {}, "compared");
+    writer.record("aten::masked_fill", {"s", "mask"}, {"m"}, {{"value", "-inf"}}, "fill");
+  }));
+  REQUIRE(chain.why_not == "");
+  CHECK(ops_of(chain).front() == "MatMul");
+  CHECK(ops_of(chain).back() == "MatMul");
+}
+
+TEST_CASE("A record of an arithmetic that is not declared is no part") {
+  const Tensor<float> x = random_matrix({6, 4}, 1), y = mapped(x, [](float t) { return std::exp(t); });
+  RecordingWriter writer;
+  writer.value("x", as_stored(x));
+  writer.value("y", as_stored(y));
+  writer.value("z", as_stored(mapped(y, [](float t) { return std::sin(t); })));
+  writer.record("aten::exp", {"x"}, {"y"});
+  writer.last_record()["arithmetic"] = "nobody's";
+  writer.record("aten::sin", {"y"}, {"z"});
+  const RecordChain chain = chain_of(writer);
+  REQUIRE(chain.why_not == "");
+  CHECK(ops_of(chain) == Names{"Sin"});
+}
+
 TEST_CASE("An added mask may hold numbers beside minus infinity") {
   MaskedAttention network;
   Tensor<float> mask({5, 5});

@@ -117,6 +117,20 @@ TEST_CASE("Shards are read in turn; missing and foreign ones are named, and the 
   }
 }
 
+TEST_CASE("What the recorder says of the recording is among its problems") {
+  const TemporaryFolder folder;
+  RecordingWriter first, last;
+  first.record("aten::exp", {"x"}, {"y"});
+  first.write(folder.path() / "run.safetensors", 0, false);
+  last.metadata()["provenance"] =
+      R"({"program": "p", "details": {"ended_by": "ValueError: no", "not_seen": "a compiled module"}})";
+  last.write(folder.path() / "run-00001.safetensors", 1);
+  const RecordedRun run(folder.path() / "run.safetensors");
+  CHECK(run.problems() == std::vector<std::string>{"An exception ended the recording: ValueError: no.",
+                                                   "The recording lacks what could not be seen: a compiled module."});
+  CHECK(run.provenance().program == "p");
+}
+
 TEST_CASE("A damaged record or value is named, and the others are kept") {
   const TemporaryFolder folder;
   RecordingWriter writer = sum_of_two();

@@ -54,12 +54,13 @@ struct RecordedRunOfModel {
   std::size_t inside = 0;                     ///< of these, nodes that lie inside segments only
   std::vector<std::string> outputs_left_out;  ///< of the model, as they are not recorded
   std::vector<MatchedName> matched;
-  std::vector<std::string> copies;  ///< records that are left aside, as they hold the numbers of another one
+  std::vector<std::string> copies;    ///< records that are left aside, as they hold the numbers of another one
+  std::vector<std::string> unplaced;  ///< records that are left aside, as they may be of no layer, or of several
 };
 
 /// read_trace() for a trace that may lack layers: its layers are found as there, also by module path.
-/// Throws:    as read_trace(), but of missing layers only where no layer is recorded; InvalidArgument for records that
-///            are of no layer
+/// Throws:    as read_trace(), but of missing layers only where no layer is recorded; InvalidArgument where no record can
+///            be told to be of a layer
 RecordedRunOfModel read_recorded(const Graph& graph, const std::string& model_sha256, const std::filesystem::path& file,
                                  const Inputs& computed = {});
 

@@ -60,19 +60,27 @@ void quotient(CallWriter& call) {
   binary<op::Div>(call);
 }
 
+void reciprocal_root(CallWriter& call) {
+  call.result(0, call.add(op::Reciprocal{}, {call.add(op::Sqrt{}, {call.x(0)})}));
+}
+
+/// Programs compute these exponents by products, roots and quotients, and all others by a function.
 void power(CallWriter& call) {
   if (!call.has("exponent")) refuse("its exponent is a tensor");
   const double exponent = call.real("exponent", 1.0);
   const ValueId x = call.x(0);
-  call.result(0, exponent == 2.0 ? call.add(op::Mul{}, {x, x}) : call.add(op::Pow{exponent}, {x}));
+  const auto square = [&] { return call.add(op::Mul{}, {x, x}); };
+  if (exponent == 0.5) return call.result(0, call.add(op::Sqrt{}, {x}));
+  if (exponent == 2.0) return call.result(0, square());
+  if (exponent == 3.0) return call.result(0, call.add(op::Mul{}, {square(), x}));
+  if (exponent == -0.5) return reciprocal_root(call);
+  if (exponent == -1.0) return call.result(0, call.add(op::Reciprocal{}, {x}));
+  if (exponent == -2.0) return call.result(0, call.add(op::Reciprocal{}, {square()}));
+  call.result(0, call.add(op::Pow{exponent}, {x}));
 }
 
 void square(CallWriter& call) {
   call.result(0, call.add(op::Mul{}, {call.x(0), call.x(0)}));
-}
-
-void reciprocal_root(CallWriter& call) {
-  call.result(0, call.add(op::Reciprocal{}, {call.add(op::Sqrt{}, {call.x(0)})}));
 }
 
 void gelu(CallWriter& call) {

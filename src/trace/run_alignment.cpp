@@ -1,0 +1,446 @@
+#include "driftbound/trace/run_alignment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "model/convert.hpp"
+#include "trace/run_outline.hpp"
+#include "trace/value_view.hpp"
+
+namespace driftbound {
+namespace {
+
+using Pair = std::pair<std::size_t, std::size_t>;
+
+/// A longest common subsequence of two ranges of keys, as pairs of positions; of several, one that ends as late as it
+/// can.
+/// Source:    J. W. Hunt, T. G. Szymanski, A fast algorithm for computing longest common subsequences, Comm. ACM 20 (1977)
+template <class Key>
+std::vector<Pair> common_subsequence(const std::vector<Key>& a, const std::vector<Key>& b) {
+  struct Link {
+    Pair at;
+    std::ptrdiff_t next = -1;
+  };
+  std::map<Key, std::vector<std::size_t>> places;  // in b, ascending
+  for (std::size_t j = 0; j < b.size(); ++j) places[b[j]].push_back(j);
+  std::vector<Link> links;
+  std::vector<std::size_t> latest;      // by length - 1: the latest start in b of a subsequence of that length; falling
+  std::vector<std::ptrdiff_t> link_of;  // of that subsequence
+  for (std::size_t i = a.size(); i-- > 0;) {
+    const auto found = places.find(a[i]);
+    if (found == places.end()) continue;
+    for (const std::size_t j : found->second) {
+      const auto at = std::lower_bound(latest.begin(), latest.end(), j, std::greater<>());
+      const auto length = static_cast<std::size_t>(at - latest.begin());
+      if (at != latest.end() && *at == j) continue;
+      links.push_back({{i, j}, length == 0 ? -1 : link_of[length - 1]});
+      const auto link = static_cast<std::ptrdiff_t>(links.size()) - 1;
+      if (length == latest.size()) {
+        latest.push_back(j);
+        link_of.push_back(link);
+      } else {
+        latest[length] = j;
+        link_of[length] = link;
+      }
+    }
+  }
+  std::vector<Pair> pairs;
+  for (std::ptrdiff_t link = link_of.empty() ? -1 : link_of.back(); link >= 0;) {
+    const Link& one = links[static_cast<std::size_t>(link)];
+    pairs.push_back(one.at);
+    link = one.next;
+  }
+  return pairs;
+}
+
+std::span<const std::byte> bytes_of_row(const StoredTensor& tensor, std::int64_t rows, std::int64_t row) {
+  const std::size_t width = tensor.bytes().size() / static_cast<std::size_t>(rows);
+  return tensor.bytes().subspan(static_cast<std::size_t>(row) * width, width);
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// By row of b: a row of a with the same bytes, -1 where there is none. Of several, the row at the same place, else the
+/// first that is not taken.
+std::vector<std::int64_t> rows_with_same_bytes(const StoredTensor& a, const StoredTensor& b) {
+  const std::int64_t rows_a = a.shape().front(), rows_b = b.shape().front();
+  std::map<std::string_view, std::vector<std::int64_t>> places;
+  for (std::int64_t row = rows_a; row-- > 0;) places[text_of(bytes_of_row(a, rows_a, row))].push_back(row);
+  std::vector<std::int64_t> of_b(static_cast<std::size_t>(rows_b), -1);
+  for (std::int64_t row = 0; row < rows_b; ++row) {
+    const auto found = places.find(text_of(bytes_of_row(b, rows_b, row)));
+    if (found == places.end()) continue;
+    std::vector<std::int64_t>& free = found->second;
+    const auto same = std::find(free.begin(), free.end(), row);
+    of_b[static_cast<std::size_t>(row)] = same != free.end() ? row : free.back();
+    if (free.size() > 1) free.erase(same != free.end() ? same : free.end() - 1);
+  }
+  return of_b;
+}
+
+bool has_rows(const Shape& shape) {
+  return !shape.empty() && shape.front() > 0 && element_count(shape) > 0;
+}
+
+bool have_same_rows(const Shape& a, const Shape& b) {
+  return has_rows(a) && has_rows(b) && std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end());
+}
+
+/// The tensor of a matrix, its axes exchanged.
+StoredTensor transposed(const StoredTensor& matrix) {
+  return ValueView(matrix, matrix.shape()).transposed({1, 0}).tensor();
+}
+
+class Aligner {
+public:
+  Aligner(const RecordedRun& a, const RecordedRun& b) : runs_{&a, &b}, outlines_{outline_of(a), outline_of(b)} {}
+
+  RunAlignment align() && {
+    find_rows();
+    align_results();
+    align_sources();
+    compare_operands();
+    return std::move(alignment_);
+  }
+
+private:
+  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+  // ---- rows
+
+  /// Where the numbers of a value are known wholly.
+  std::optional<StoredTensor> numbers(std::size_t run, const std::string& id) const {
+    if (!runs_[run]->is_stored(id) || runs_[run]->part_of(id)) return std::nullopt;
+    return runs_[run]->stored(id);
+  }
+
+  void find_rows() {
+    for (const SourceUse& of_a : outlines_[0].sources) {
+      for (const SourceUse& of_b : outlines_[1].sources) {
+        if (of_a.kind != of_b.kind || of_a.slot != of_b.slot) continue;
+        const Shape &a = runs_[0]->shape_of(of_a.id), &b = runs_[1]->shape_of(of_b.id);
+        const ElementType type = runs_[0]->type_of(of_a.id);
+        // Weights keep their rows. Of values with as many rows only integers, which are inputs, are looked at.
+        if (!have_same_rows(a, b) || (a == b && is_float(type)) || type != runs_[1]->type_of(of_b.id)) continue;
+        const std::optional<StoredTensor> in_a = numbers(0, of_a.id), in_b = numbers(1, of_b.id);
+        if (!in_a || !in_b || in_a->identical(*in_b)) continue;
+        AlignedRows rows{a.front(), b.front(), rows_with_same_bytes(*in_a, *in_b)};
+        if (std::all_of(rows.of_b.begin(), rows.of_b.end(), [](std::int64_t row) { return row < 0; })) continue;
+        alignment_.rows = std::move(rows);
+        return;
+      }
+    }
+  }
+
+  std::int64_t rows_of_run(std::size_t run) const {
+    return !alignment_.rows ? 1 : run == 0 ? alignment_.rows->a : alignment_.rows->b;
+  }
+
+  /// Elements a row; negative: of a value whose first axis has no such rows.
+  std::int64_t width_of(std::size_t run, const Shape& shape) const {
+    const std::int64_t rows = rows_of_run(run), count = element_count(shape);
+    return has_rows(shape) && shape.front() % rows == 0 ? count / rows : -1 - count;
+  }
+
+  // ---- results
+
+  const ComputedResult& result(std::size_t run, std::size_t i) const { return outlines_[run].computed[i]; }
+
+  void align_results() {
+    for (const std::size_t run : {std::size_t{0}, std::size_t{1}}) partner_[run].assign(outlines_[run].computed.size(), nobody);
+    by_.resize(partner_[0].size());
+    using Key = std::tuple<std::string, std::string, std::int64_t>;
+    align_gaps(AlignedBy::op, [&](std::size_t run, const ComputedResult& one) {
+      return Key(one.module, one.kind, width_of(run, one.shape));
+    });
+    align_gaps(AlignedBy::module, [&](std::size_t run, const ComputedResult& one) {
+      return Key(one.module, "", width_of(run, one.shape));
+    });
+    align_gaps(AlignedBy::order,
+               [&](std::size_t run, const ComputedResult& one) { return Key("", one.kind, width_of(run, one.shape)); });
+    align_by_numbers();
+    list_results();
+  }
+
+  /// The stretches of both runs between aligned results: [first of a, end of a, first of b, end of b].
+  std::vector<std::array<std::size_t, 4>> gaps() const {
+    std::vector<std::array<std::size_t, 4>> all;
+    std::size_t a = 0, b = 0;
+    for (std::size_t i = 0; i <= partner_[0].size(); ++i) {
+      const bool is_end = i == partner_[0].size();
+      if (!is_end && partner_[0][i] == nobody) continue;
+      const std::size_t j = is_end ? partner_[1].size() : partner_[0][i];
+      if (i > a && j > b) all.push_back({a, i, b, j});
+      a = i + 1;
+      b = j + 1;
+    }
+    return all;
+  }
+
+  void join(std::size_t i, std::size_t j, AlignedBy by) {
+    partner_[0][i] = j;
+    partner_[1][j] = i;
+    by_[i] = by;
+  }
+
+  template <class KeyOf>
+  void align_gaps(AlignedBy by, const KeyOf& key_of) {
+    using Key = decltype(key_of(0, result(0, 0)));
+    for (const auto& [first_a, end_a, first_b, end_b] : gaps()) {
+      std::vector<Key> a, b;
+      for (std::size_t i = first_a; i < end_a; ++i) a.push_back(key_of(0, result(0, i)));
+      for (std::size_t j = first_b; j < end_b; ++j) b.push_back(key_of(1, result(1, j)));
+      // One run may make of several results what the other makes at once, then only numbers tell which one it is, unless
+      // it is the last of its kind.
+      for (const auto& [i, j] : common_subsequence(a, b)) {
+        const auto in_a = std::count(a.begin(), a.end(), a[i]), in_b = std::count(b.begin(), b.end(), b[j]);
+        if (by == AlignedBy::op || in_a == in_b || (in_a == 1 || in_b == 1)) join(first_a + i, first_b + j, by);
+      }
+    }
+  }
+
+  /// What is left, where numbers say which results are the same: nearer than those of any other candidate.
+  void align_by_numbers() {
+    constexpr std::size_t most = 64;             // candidates of a gap
+    constexpr double near = 0.01, nearer = 0.1;  // relative to the root mean square of the value
+    for (const auto& [first_a, end_a, first_b, end_b] : gaps()) {
+      if (end_a - first_a > most || end_b - first_b > most) continue;
+      std::size_t from = first_b;
+      for (std::size_t i = first_a; i < end_a; ++i) {
+        double nearest = infinite, next = infinite;
+        std::size_t best = nobody;
+        for (std::size_t j = from; j < end_b; ++j) {
+          const double distance = distance_of(i, j);
+          if (distance < nearest) {
+            next = nearest;
+            nearest = distance;
+            best = j;
+          } else {
+            next = std::min(next, distance);
+          }
+        }
+        if (!(nearest <= near) || !(nearest <= nearer * next)) continue;
+        join(i, best, AlignedBy::numbers);
+        from = best + 1;
+      }
+    }
+  }
+
+  /// The root mean square difference relative to the root mean square of a's value; infinite where they differ in size.
+  double distance_of(std::size_t i, std::size_t j) const {
+    const ComputedResult &a = result(0, i), &b = result(1, j);
+    if (width_of(0, a.shape) != width_of(1, b.shape)) return infinite;
+    const std::optional<StoredTensor> in_a = numbers(0, a.id), in_b = numbers(1, b.id);
+    if (!in_a || !in_b || !is_float(in_a->type()) || !is_float(in_b->type())) return infinite;
+    const std::optional<StoredTensor> there = as_in_b(*in_a, b.shape, alignment_.rows);
+    if (!there) return infinite;
+    const Tensor<double> x = there->to_double(), y = in_b->to_double();
+    double difference = 0.0, size = 0.0;
+    for (std::size_t e = 0; e < x.size(); ++e) {
+      difference += (x.values[e] - y.values[e]) * (x.values[e] - y.values[e]);
+      size += x.values[e] * x.values[e];
+    }
+    return difference == 0.0 ? 0.0 : std::sqrt(difference / size);
+  }
+
+  void list_results() {
+    for (std::size_t i = 0; i < partner_[0].size(); ++i) {
+      const ComputedResult& a = result(0, i);
+      if (partner_[0][i] == nobody) {
+        alignment_.only_a.push_back(a.at);
+      } else {
+        alignment_.results.push_back({a.at, result(1, partner_[0][i]).at, by_[i]});
+      }
+    }
+    for (std::size_t j = 0; j < partner_[1].size(); ++j)
+      if (partner_[1][j] == nobody) alignment_.only_b.push_back(result(1, j).at);
+  }
+
+  // ---- values from outside
+
+  void align_sources() {
+    join_identical_sources();
+    join_sources_of_aligned_records();
+    join_transposed_sources();
+    const auto position = [&](const AlignedSource& source) {
+      return std::find_if(outlines_[0].sources.begin(), outlines_[0].sources.end(),
+                          [&](const SourceUse& use) { return use.id == source.a; });
+    };
+    std::sort(alignment_.sources.begin(), alignment_.sources.end(),
+              [&](const AlignedSource& x, const AlignedSource& y) { return position(x) < position(y); });
+    for (const SourceUse& use : outlines_[0].sources)
+      if (source_of_a_.count(use.id) == 0) alignment_.sources_only_a.push_back(use.id);
+    for (const SourceUse& use : outlines_[1].sources)
+      if (taken_.count(use.id) == 0) alignment_.sources_only_b.push_back(use.id);
+  }
+
+  void join_sources(const std::string& a, const std::string& b, bool is_transposed, bool is_identical) {
+    alignment_.sources.push_back({a, b, is_transposed, is_identical});
+    source_of_a_[a] = b;
+    taken_.insert(b);
+  }
+
+  /// Values with the same bits, in the order in which they are read.
+  void join_identical_sources() {
+    std::map<std::size_t, std::vector<std::string>> of_b;  // by hash
+    const auto hash = [](const StoredTensor& tensor) { return std::hash<std::string_view>()(text_of(tensor.bytes())); };
+    for (const SourceUse& use : outlines_[1].sources)
+      if (const auto known = numbers(1, use.id)) of_b[hash(*known)].push_back(use.id);
+    for (const SourceUse& use : outlines_[0].sources) {
+      const auto known = numbers(0, use.id);
+      if (!known) continue;
+      std::vector<std::string>& candidates = of_b[hash(*known)];
+      const auto same = std::find_if(candidates.begin(), candidates.end(),
+                                     [&](const std::string& id) { return numbers(1, id)->identical(*known); });
+      if (same == candidates.end()) continue;
+      join_sources(use.id, *same, false, true);
+      candidates.erase(same);
+    }
+  }
+
+  /// The one value from outside that an operand is, and no other.
+  static const std::string* only_source(const std::vector<Root>& roots) {
+    return roots.size() == 1 && !roots.front().result ? &roots.front().id : nullptr;
+  }
+
+  void join_sources_of_aligned_records() {
+    for (std::size_t i = 0; i < partner_[0].size(); ++i) {
+      if (partner_[0][i] == nobody) continue;
+      const ComputedResult &a = result(0, i), &b = result(1, partner_[0][i]);
+      for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot) {
+        const std::string *in_a = only_source(a.operands[slot]), *in_b = only_source(b.operands[slot]);
+        if (in_a == nullptr || in_b == nullptr || source_of_a_.count(*in_a) != 0 || taken_.count(*in_b) != 0) continue;
+        const Shape &shape_a = runs_[0]->shape_of(*in_a), &shape_b = runs_[1]->shape_of(*in_b);
+        if (shape_a != shape_b && !have_same_rows(shape_a, shape_b)) continue;
+        join_sources(*in_a, *in_b, false, are_identical(*in_a, *in_b));
+      }
+    }
+  }
+
+  bool are_identical(const std::string& a, const std::string& b) const {
+    const std::optional<StoredTensor> in_a = numbers(0, a), in_b = numbers(1, b);
+    if (!in_a || !in_b) return false;
+    const std::optional<StoredTensor> there = as_in_b(*in_a, in_b->shape(), alignment_.rows);
+    return there && there->identical(*in_b);
+  }
+
+  void join_transposed_sources() {
+    for (const SourceUse& of_a : outlines_[0].sources) {
+      if (source_of_a_.count(of_a.id) != 0) continue;
+      const Shape& a = runs_[0]->shape_of(of_a.id);
+      for (const SourceUse& of_b : outlines_[1].sources) {
+        const Shape& b = runs_[1]->shape_of(of_b.id);
+        if (taken_.count(of_b.id) != 0 || a.size() != 2 || b.size() != 2 || a[0] != b[1] || a[1] != b[0]) continue;
+        const std::optional<StoredTensor> in_a = numbers(0, of_a.id), in_b = numbers(1, of_b.id);
+        if (!in_a || !in_b || !transposed(*in_a).identical(*in_b)) continue;
+        join_sources(of_a.id, of_b.id, true, true);
+        break;
+      }
+    }
+  }
+
+  // ---- operands of aligned results
+
+  void compare_operands() {
+    std::map<std::pair<std::size_t, std::size_t>, Pair> at;  // results of a, and of b in them
+    for (const AlignedResult& one : alignment_.results) at[{one.a.record, one.a.result}] = {one.b.record, one.b.result};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < partner_[0].size(); ++i) {
+      if (partner_[0][i] == nobody) continue;
+      AlignedResult& one = alignment_.results[next++];
+      const ComputedResult &a = result(0, i), &b = result(1, partner_[0][i]);
+      one.operands = a.operands.size() == b.operands.size() ? OperandsAre::same : OperandsAre::open;
+      for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot) {
+        const OperandsAre are = compare(a.operands[slot], b.operands[slot], at);
+        if (are == OperandsAre::other && one.operands != OperandsAre::other) one.other_slot = slot;
+        if (are != OperandsAre::same && one.operands != OperandsAre::other) one.operands = are;
+      }
+    }
+  }
+
+  OperandsAre compare(const std::vector<Root>& a, const std::vector<Root>& b,
+                      const std::map<std::pair<std::size_t, std::size_t>, Pair>& aligned) const {
+    std::vector<Root> expected;
+    for (const Root& root : a) {
+      if (!root.result) {
+        const auto found = source_of_a_.find(root.id);
+        if (found == source_of_a_.end()) return OperandsAre::open;
+        expected.push_back({std::nullopt, found->second});
+        continue;
+      }
+      const auto found = aligned.find({root.result->record, root.result->result});
+      if (found == aligned.end()) return OperandsAre::open;
+      const RecordedResult at{found->second.first, found->second.second};
+      expected.push_back({at, runs_[1]->records()[at.record].results[at.result].value()});
+    }
+    const auto is_expected = [&](const Root& root) {
+      return std::find(expected.begin(), expected.end(), root) != expected.end();
+    };
+    if (expected.size() == b.size() && std::all_of(b.begin(), b.end(), is_expected)) return OperandsAre::same;
+    const auto has_counterpart = [&](const Root& root) {
+      return root.result ? std::any_of(alignment_.results.begin(), alignment_.results.end(),
+                                       [&](const AlignedResult& one) { return one.b == *root.result; })
+                         : taken_.count(root.id) != 0;
+    };
+    return std::all_of(b.begin(), b.end(), has_counterpart) ? OperandsAre::other : OperandsAre::open;
+  }
+
+  static constexpr double infinite = std::numeric_limits<double>::infinity();
+
+  std::array<const RecordedRun*, 2> runs_;
+  std::array<RunOutline, 2> outlines_;
+  std::array<std::vector<std::size_t>, 2> partner_;  ///< by computed result: that of the other run
+  std::vector<AlignedBy> by_;                        ///< by computed result of a
+  std::map<std::string, std::string> source_of_a_;
+  std::set<std::string> taken_;  ///< sources of b
+  RunAlignment alignment_;
+};
+
+}  // namespace
+
+std::string_view name_of(AlignedBy by) {
+  switch (by) {
+    case AlignedBy::op:
+      return "op";
+    case AlignedBy::module:
+      return "module";
+    case AlignedBy::order:
+      return "order";
+    case AlignedBy::numbers:
+      return "numbers";
+  }
+  return "";
+}
+
+RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b) {
+  return Aligner(a, b).align();
+}
+
+std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const Shape& shape,
+                                    const std::optional<AlignedRows>& rows) {
+  const std::int64_t count = element_count(shape);
+  const bool keeps_rows = !rows || !has_rows(shape) || !has_rows(of_a.shape()) || of_a.shape().front() % rows->a != 0 ||
+                          shape.front() % rows->b != 0;
+  if (keeps_rows) return element_count(of_a.shape()) == count ? std::optional(reshaped(of_a, shape)) : std::nullopt;
+  if (element_count(of_a.shape()) / rows->a != count / rows->b) return std::nullopt;
+  std::vector<std::byte> bytes;
+  for (const std::int64_t row : rows->of_b) {
+    if (row < 0) return std::nullopt;
+    const std::span<const std::byte> one = bytes_of_row(of_a, rows->a, row);
+    bytes.insert(bytes.end(), one.begin(), one.end());
+  }
+  return StoredTensor(of_a.type(), shape, std::move(bytes));
+}
+
+}  // namespace driftbound

@@ -1,0 +1,108 @@
+#include "trace/run_outline.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/errors.hpp"
+#include "trace/value_view.hpp"
+
+namespace driftbound {
+namespace {
+
+bool is_move(const Node& node) {
+  return std::visit([]<class T>(const T&) { return Selection<T>; }, node.op);
+}
+
+/// MatMul and Gemm are one kind, with an addend or without.
+std::string kind_of(const Node& node) {
+  if (!multiplies_matrices(node.op)) return std::string(name_of(node.op));
+  return node.inputs.size() > 2 ? "product+Add" : "product";
+}
+
+/// "b.0.attn" of "/b.0/attn"
+std::string dotted(std::string path) {
+  std::replace(path.begin(), path.end(), '/', '.');
+  return path.substr(std::min(path.find_first_not_of('.'), path.size()));
+}
+
+/// The module of a record. Exporters name nodes by the path of the module and the op: "/b.0/attn/MatMul".
+std::string module_of(const Record& record) {
+  const std::size_t last = record.name.rfind('/');
+  const bool is_path = record.module.empty() && record.name.starts_with('/') && last > 0;
+  return dotted(is_path ? record.name.substr(0, last) : record.module);
+}
+
+class Outliner {
+public:
+  explicit Outliner(const RecordedRun& run) : run_(run), values_(run) {}
+
+  RunOutline outline() && {
+    for (std::size_t i = 0; i < run_.records().size(); ++i) add(i);
+    return std::move(outline_);
+  }
+
+private:
+  /// What a record computes; empty where it moves elements.
+  std::string kind_of_record(std::size_t index) {
+    const Record& record = run_.records()[index];
+    const auto is_known = [&](const auto& id) { return !id || run_.has(*id); };
+    if (!std::all_of(record.operands.begin(), record.operands.end(), is_known)) return record.op;
+    try {
+      const CallMeaning meaning = meaning_of(values_.call_of(record));
+      std::string kind;
+      for (const Node& node : meaning.graph.nodes)
+        if (!is_move(node)) kind += (kind.empty() ? "" : "+") + kind_of(node);
+      return kind;
+    } catch (const Error&) {
+      return record.op;  // why it is not judged is said where it would be judged
+    }
+  }
+
+  void add(std::size_t index) {
+    const Record& record = run_.records()[index];
+    const std::string kind = kind_of_record(index), module = module_of(record);
+    std::vector<std::vector<Root>> operands;
+    for (const auto& id : record.operands)
+      operands.push_back(id && run_.has(*id) ? roots_of(*id) : std::vector<Root>());
+    if (kind.empty()) return look_through(record, operands);
+    for (std::size_t slot = 0; slot < operands.size(); ++slot)
+      for (const Root& root : operands[slot])
+        if (!root.result && seen_.insert(root.id).second) outline_.sources.push_back({root.id, kind, module, slot});
+    for (std::size_t i = 0; i < record.results.size(); ++i) {
+      const std::optional<std::string>& id = record.results[i];
+      if (!id || !run_.has(*id)) continue;
+      roots_[*id] = {{RecordedResult{index, i}, *id}};
+      outline_.computed.push_back({{index, i}, *id, module, kind, run_.shape_of(*id), operands});
+    }
+  }
+
+  /// The results of a record that moves elements come from where its operands do.
+  void look_through(const Record& record, const std::vector<std::vector<Root>>& operands) {
+    std::vector<Root> roots;
+    for (const std::vector<Root>& of_operand : operands)
+      for (const Root& root : of_operand)
+        if (std::find(roots.begin(), roots.end(), root) == roots.end()) roots.push_back(root);
+    for (const auto& id : record.results)
+      if (id) roots_[*id] = roots;
+  }
+
+  std::vector<Root> roots_of(const std::string& id) const {
+    const auto known = roots_.find(id);
+    return known == roots_.end() ? std::vector<Root>{{std::nullopt, id}} : known->second;
+  }
+
+  const RecordedRun& run_;
+  RecordedValues values_;
+  std::map<std::string, std::vector<Root>> roots_;  ///< of results, by id
+  RunOutline outline_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+RunOutline outline_of(const RecordedRun& run) {
+  return Outliner(run).outline();
+}
+
+}  // namespace driftbound

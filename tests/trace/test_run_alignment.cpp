@@ -1,0 +1,187 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "driftbound/trace/run_alignment.hpp"
+#include "support/recording.hpp"
+#include "support/temporary_folder.hpp"
+
+using namespace driftbound;
+using namespace driftbound::test;
+
+namespace {
+
+StoredTensor filled(Shape shape, float first) {
+  Tensor<float> tensor(std::move(shape));
+  for (std::size_t i = 0; i < tensor.size(); ++i) tensor.values[i] = first + static_cast<float>(i % 7);
+  return StoredTensor::from(tensor);
+}
+
+/// Two recordings, written and read.
+class TwoRuns {
+public:
+  RunAlignment align() {
+    a.write(folder_.path() / "a.safetensors");
+    b.write(folder_.path() / "b.safetensors");
+    run_a_.emplace(folder_.path() / "a.safetensors");
+    run_b_.emplace(folder_.path() / "b.safetensors");
+    return align_runs(*run_a_, *run_b_);
+  }
+  std::vector<std::string> ids_of_b(const RunAlignment& alignment) const {
+    std::vector<std::string> ids;
+    for (const AlignedResult& one : alignment.results)
+      ids.push_back(run_b_->records()[one.b.record].results[one.b.result].value());
+    return ids;
+  }
+
+  RecordingWriter a, b;
+
+private:
+  TemporaryFolder folder_;
+  std::optional<RecordedRun> run_a_, run_b_;
+};
+
+using Ids = std::vector<std::string>;
+
+/// y = x W^T + b in one op, or a product and a sum.
+void add_linear(RecordingWriter& writer, bool is_fused, std::int64_t rows = 4) {
+  writer.value("w", filled({3, 6}, 0.5F));
+  writer.value("bias", filled({3}, -1.0F));
+  writer.derived("wt", ElementType::f32, {6, 3});
+  writer.record("aten::t", {"w"}, {"wt"});
+  writer.value("y", filled({rows, 3}, 2.0F));
+  if (is_fused) return writer.record("aten::addmm", {"bias", "x", "wt"}, {"y"}, {}, "fc");
+  writer.value("p", filled({rows, 3}, 9.0F));
+  writer.record("aten::mm", {"x", "wt"}, {"p"}, {}, "fc");
+  writer.record("aten::add", {"p", "bias"}, {"y"}, {}, "fc");
+}
+
+}  // namespace
+
+TEST_CASE("The same program's results are aligned one by one, and read the same values") {
+  TwoRuns runs;
+  for (RecordingWriter* writer : {&runs.a, &runs.b}) {
+    writer->value("x", filled({4, 6}, 1.0F));
+    add_linear(*writer, true);
+    writer->value("z", filled({4, 3}, 3.0F));
+    writer->record("aten::tanh", {"y"}, {"z"}, {}, "act");
+  }
+  const RunAlignment alignment = runs.align();
+  CHECK(runs.ids_of_b(alignment) == Ids{"y", "z"});
+  for (const AlignedResult& one : alignment.results) {
+    CHECK(one.by == AlignedBy::op);
+    CHECK(one.operands == OperandsAre::same);
+  }
+  CHECK(alignment.sources.size() == 3);
+  for (const AlignedSource& source : alignment.sources) CHECK(source.is_identical);
+  CHECK(alignment.only_a.empty());
+  CHECK(alignment.only_b.empty());
+  CHECK_FALSE(alignment.rows);
+}
+
+TEST_CASE(
+    "An op that one run fuses is aligned with the last of the other run's ops, which is named if it has no other") {
+  TwoRuns runs;
+  runs.a.value("x", filled({4, 6}, 1.0F));
+  runs.b.value("x", filled({4, 6}, 1.0F));
+  add_linear(runs.a, true);
+  add_linear(runs.b, false);
+  const RunAlignment alignment = runs.align();
+  CHECK(runs.ids_of_b(alignment) == Ids{"y"});
+  CHECK(alignment.results.front().by == AlignedBy::module);
+  CHECK(alignment.only_a.empty());
+  REQUIRE(alignment.only_b.size() == 1);
+  CHECK(alignment.only_b.front() == RecordedResult{1, 0});
+  CHECK(alignment.sources.size() == 3);
+}
+
+TEST_CASE("Exporters' paths and dotted modules are the same module, and weights may be stored transposed") {
+  TwoRuns runs;
+  runs.a.value("x", filled({4, 6}, 1.0F));
+  runs.b.value("x", filled({4, 6}, 1.0F));
+  add_linear(runs.a, true);
+  Tensor<float> transposed({6, 3});
+  const Tensor<double> w = filled({3, 6}, 0.5F).to_double();
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < 6; ++k) transposed.values[k * 3 + i] = static_cast<float>(w.values[i * 6 + k]);
+  runs.b.value("wt", StoredTensor::from(transposed));
+  runs.b.value("c", filled({3}, -1.0F));
+  runs.b.value("y", filled({4, 3}, 2.0F));
+  runs.b.record("Gemm", {"x", "wt", "c"}, {"y"});
+  runs.b.last_record()["name"] = "/fc/Gemm";
+  const RunAlignment alignment = runs.align();
+  REQUIRE(alignment.results.size() == 1);
+  CHECK(alignment.results.front().by == AlignedBy::op);
+  REQUIRE(alignment.sources.size() == 3);
+  CHECK(alignment.sources[2].is_transposed);
+  CHECK(alignment.sources_only_a.empty());
+  CHECK(alignment.sources_only_b.empty());
+}
+
+TEST_CASE("Rows with the same numbers are the same sample, however batches are packed") {
+  TwoRuns runs;
+  Tensor<float> x({4, 6}), some({2, 6});
+  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = static_cast<float>(i);
+  std::copy_n(x.values.begin() + 18, 6, some.values.begin());     // row 3
+  std::copy_n(x.values.begin() + 6, 6, some.values.begin() + 6);  // row 1
+  runs.a.value("x", StoredTensor::from(x));
+  runs.b.value("x", StoredTensor::from(some));
+  add_linear(runs.a, true, 4);
+  add_linear(runs.b, true, 2);
+  const RunAlignment alignment = runs.align();
+  REQUIRE(alignment.rows);
+  CHECK(alignment.rows->of_b == std::vector<std::int64_t>{3, 1});
+  REQUIRE(alignment.results.size() == 1);
+  CHECK(alignment.results.front().operands == OperandsAre::same);
+  CHECK(alignment.sources.front().is_identical);
+  const std::optional<StoredTensor> y = as_in_b(filled({4, 3}, 2.0F), {2, 3}, alignment.rows);
+  REQUIRE(y);
+  CHECK(y->to_double().values == std::vector<double>{4, 5, 6, 5, 6, 7});
+}
+
+TEST_CASE("A weight that differs is the same value with other numbers, and another operand is told") {
+  TwoRuns runs;
+  for (RecordingWriter* writer : {&runs.a, &runs.b}) {
+    const bool is_b = writer == &runs.b;
+    writer->value("x", filled({4, 6}, 1.0F));
+    writer->value("s", filled({4, 6}, is_b ? 2.5F : 2.0F));
+    writer->value("u", filled({4, 6}, 3.0F));
+    writer->value("v", filled({4, 6}, 4.0F));
+    writer->value("t", filled({4, 6}, 5.0F));
+    writer->record("aten::mul", {"x", "s"}, {"u"}, {}, "m");
+    writer->record("aten::exp", {"u"}, {"v"}, {}, "e");
+    writer->record("aten::sub", {is_b ? "x" : "v", "u"}, {"t"}, {}, "d");
+  }
+  const RunAlignment alignment = runs.align();
+  REQUIRE(alignment.results.size() == 3);
+  REQUIRE(alignment.sources.size() == 2);
+  CHECK(alignment.sources[0].is_identical);
+  CHECK_FALSE(alignment.sources[1].is_identical);
+  CHECK(alignment.sources[1].a == "s");
+  CHECK(alignment.results[1].operands == OperandsAre::same);
+  CHECK(alignment.results[2].operands == OperandsAre::other);
+  CHECK(alignment.results[2].other_slot == 0);
+}
+
+TEST_CASE("Without modules results are aligned by what they compute, and numbers tell which of several one is") {
+  TwoRuns runs;
+  runs.a.value("x", filled({4, 7}, 1.0F));
+  runs.b.value("x", filled({4, 7}, 1.0F));
+  runs.a.value("y", filled({4, 7}, 8.0F));
+  runs.a.record("aten::gelu", {"x"}, {"y"}, {}, "act");
+  runs.a.value("z", filled({4, 7}, 30.0F));
+  runs.a.record("aten::exp", {"y"}, {"z"}, {}, "e");
+  for (const auto& [id, first] : {std::pair{"e", 50.0F}, {"f", -60.0F}, {"g", 8.0F}})
+    runs.b.value(id, filled({4, 7}, first));
+  runs.b.record("Erf", {"x"}, {"e"});
+  runs.b.record("Mul", {"x", "e"}, {"g"});
+  runs.b.record("Sqrt", {"g"}, {"f"});
+  runs.b.value("z", filled({4, 7}, 30.0F));
+  runs.b.record("Exp", {"g"}, {"z"});
+  const RunAlignment alignment = runs.align();
+  CHECK(runs.ids_of_b(alignment) == Ids{"g", "z"});
+  CHECK(alignment.results[0].by == AlignedBy::numbers);
+  CHECK(alignment.results[1].by == AlignedBy::order);
+  CHECK(alignment.only_b.size() == 2);
+}
