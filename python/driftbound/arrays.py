@@ -6,6 +6,7 @@ Everything taken is a copy in memory of its own, so that later changes in place 
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from typing import Any, Protocol
 
@@ -135,7 +136,19 @@ def in_memory(tensor: Any) -> NumpyArray:
         tensor = tensor.view(torch.int16)
     elif name is not None and name.startswith("F8"):
         tensor = tensor.view(torch.uint8)
-    return NumpyArray(tensor.numpy(), name)
+    return NumpyArray(_of_its_memory(tensor), name)
+
+
+def _of_its_memory(tensor: Any) -> np.ndarray:
+    """The tensor's memory as numpy has it. ``tensor.numpy()`` would keep its storage from being resized for ever."""
+    dtype = sys.modules["torch"].empty(0, dtype=tensor.dtype).numpy().dtype
+    if not tensor.numel():
+        return np.empty(tuple(tensor.shape), dtype)
+    length = 1 + sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+    memory = (ctypes.c_char * (length * dtype.itemsize)).from_address(tensor.data_ptr())
+    memory.owner = tensor
+    strides = tuple(stride * dtype.itemsize for stride in tensor.stride())
+    return np.ndarray(tuple(tensor.shape), dtype, memory, 0, strides)
 
 
 def torch_type_name(dtype: Any) -> str | None:

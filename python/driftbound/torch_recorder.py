@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import op_kinds
@@ -90,7 +91,10 @@ class TorchRecorder:
     def forget(self, tensors: Sequence[torch.Tensor]) -> None:
         """Takes the memory of these tensors for changed."""
         for tensor in tensors:
-            self._memory(tensor).change()
+            if isinstance(tensor, (list, tuple)):
+                self.forget(tensor)
+            else:
+                self._memory(tensor).change()
 
     def notes(self) -> list[str]:
         """What could not be seen."""
@@ -217,9 +221,10 @@ class TorchRecorder:
         return _storage(tensor)._cdata
 
     def _is_storable(self, tensor: torch.Tensor) -> bool:
-        if tensor.layout == torch.strided and torch_type_name(tensor.dtype) is not None:
+        kind = "nested" if tensor.is_nested else "without a shape yet" if is_lazy(tensor) else str(tensor.layout)
+        if kind == str(torch.strided) and torch_type_name(tensor.dtype) is not None:
             return True
-        self._unstorable.add(f"{tensor.dtype}, {tensor.layout}")
+        self._unstorable.add(f"{tensor.dtype}, {kind}")
         return False
 
     # ---- ops ----------------------------------------------------------------------------------------------------

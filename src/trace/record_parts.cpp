@@ -74,25 +74,44 @@ bool is_reshaping(const Op& op) {
   return std::visit([]<class T>(const T&) { return Reshaping<T>; }, op);
 }
 
+/// NaN where one of them is.
+double larger(double x, double y) {
+  return std::isnan(x) || std::isnan(y) ? x + y : std::max(x, y);
+}
+
 std::optional<double> result_of_infinite(const Graph& steps, std::vector<double> operands);
 
 /// What IEEE arithmetic makes of operands that are not all finite; empty: that is not known here.
 std::optional<double> result_of_infinite(const Op& op, const std::vector<double>& x) {
-  return std::visit(Overloaded{
-                        [&](const op::Add&) { return std::optional(x[0] + x[1]); },
-                        [&](const op::Sub&) { return std::optional(x[0] - x[1]); },
-                        [&](const op::Mul&) { return std::optional(x[0] * x[1]); },
-                        [&](const op::Div&) { return std::optional(x[0] / x[1]); },
-                        [&](const op::Neg&) { return std::optional(-x[0]); },
-                        [&](const op::Abs&) { return std::optional(std::abs(x[0])); },
-                        [&](const op::Exp&) { return std::optional(std::exp(x[0])); },
-                        [&](const op::Identity&) { return std::optional(x[0]); },
-                        [&](const op::Cast&) { return std::optional(x[0]); },
-                        [&](const op::Choice&) { return std::optional(x[0] > 0.5 ? x[1] : x[2]); },
-                        [&](const op::Segment& segment) { return result_of_infinite(*segment.graph, x); },
-                        [](const auto&) { return std::optional<double>(); },
-                    },
-                    op);
+  return std::visit(
+      Overloaded{
+          [&](const op::Add&) { return std::optional(x[0] + x[1]); },
+          [&](const op::Sub&) { return std::optional(x[0] - x[1]); },
+          [&](const op::Mul&) { return std::optional(x[0] * x[1]); },
+          [&](const op::Div&) { return std::optional(x[0] / x[1]); },
+          [&](const op::Max&) { return std::optional(larger(x[0], x[1])); },
+          [&](const op::Min&) { return std::optional(-larger(-x[0], -x[1])); },
+          [&](const op::Relu&) { return std::optional(larger(x[0], 0.0)); },
+          [&](const op::Clip& clip) { return std::optional(-larger(-larger(x[0], clip.least), -clip.most)); },
+          [&](const op::Sign&) { return std::optional(std::isnan(x[0]) ? x[0] : std::copysign(1.0, x[0])); },
+          [&](const OneOf<op::Floor, op::Ceil, op::Round> auto&) { return std::optional(x[0]); },
+          [&](const op::Sqrt&) { return std::optional(std::sqrt(x[0])); },
+          [&](const op::Log&) { return std::optional(std::log(x[0])); },
+          [&](const op::Reciprocal&) { return std::optional(1.0 / x[0]); },
+          [&](const op::Sigmoid&) { return std::optional(1.0 / (1.0 + std::exp(-x[0]))); },
+          [&](const op::Softplus&) { return std::optional(std::log1p(std::exp(x[0]))); },
+          [&](const op::Tanh&) { return std::optional(std::tanh(x[0])); },
+          [&](const op::Erf&) { return std::optional(std::erf(x[0])); },
+          [&](const op::Neg&) { return std::optional(-x[0]); },
+          [&](const op::Abs&) { return std::optional(std::abs(x[0])); },
+          [&](const op::Exp&) { return std::optional(std::exp(x[0])); },
+          [&](const op::Identity&) { return std::optional(x[0]); },
+          [&](const op::Cast&) { return std::optional(x[0]); },
+          [&](const op::Choice&) { return std::optional(x[0] > 0.5 ? x[1] : x[2]); },
+          [&](const op::Segment& segment) { return result_of_infinite(*segment.graph, x); },
+          [](const auto&) { return std::optional<double>(); },
+      },
+      op);
 }
 
 /// The same of several steps, whose constants are numbers.

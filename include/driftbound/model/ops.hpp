@@ -291,6 +291,7 @@ struct ReduceSum {
   static constexpr OpGroup group = OpGroup::reduction;
   std::vector<std::int64_t> axes;
   bool keep_axes = true;
+  bool is_of_moment = false;  ///< other programs may merge the mean from means of parts (docs/theory.md T-136)
 };
 struct ReduceMax {
   static constexpr std::string_view name = "ReduceMax";

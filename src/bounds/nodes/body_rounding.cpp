@@ -91,8 +91,9 @@ public:
     return errors;
   }
 
-  /// T-10, T-11 and T-68 for sums of numbers (no products), and T-12 if terms and sums are flushed.
-  Errors operator()(const op::ReduceSum&) const {
+  /// T-10, T-11 and T-68 for sums of numbers (no products), and T-12 if terms and sums are flushed; T-136 where programs
+  /// may merge means instead.
+  Errors operator()(const op::ReduceSum& sum) const {
     const GroupPlan plan = plan_groups(node_.view.node->op, node_.view.input(0).shape);
     const auto length = static_cast<std::int64_t>(plan.elements.size());
     const Magnitude path = path_factor(theorems::sum_height(machine_.order, length) - 1);
@@ -105,7 +106,11 @@ public:
       }
       TermSizes terms = numbers.sizes();
       terms.sum = std::min(result(g), terms.total);
-      errors.push_back(error_of_sum(terms, path).value());
+      const bool may_merge = sum.is_of_moment && !setting_.is_own_run && !node_.sums_are_exact && terms.leaves > 0;
+      if (may_merge) terms.leaves = length;  // a mean is rounded at zeros too
+      Magnitude error = error_of_sum(terms, path);
+      if (may_merge) error += theorems::error_of_merges(length, terms.total, machine_);
+      errors.push_back(error.value());
     }
     return errors;
   }

@@ -32,10 +32,10 @@ struct UnrecordedNode {
 /// Returns bounds of the local rounding error of a node in any run of the arithmetic, for all operands within their
 /// radii. It covers all ops except composites.
 /// Shapes:    one entry per output element
-/// Guarantee: that of T-10 to T-18, T-21, T-68 and T-69 (docs/assumptions.md); infinite where a result may overflow
+/// Guarantee: that of T-10 to T-18, T-21, T-68, T-69 and T-136 (docs/assumptions.md); infinite where a result may overflow
 /// Throws:    InvalidArgument for a composite; Unsupported for a Cast to a type that is not a floating-point format, or
 ///            for a function without a declared accuracy
-/// Source:    docs/theory.md T-22, T-68, T-69
+/// Source:    docs/theory.md T-22, T-68, T-69, T-136
 std::vector<double> body_rounding(const UnrecordedNode& node, const Setting& setting,
                                   std::set<std::string>& conditions);
 

@@ -18,6 +18,15 @@ Magnitude any_order_factor(std::int64_t leaves, const Machine& machine) {
   return Magnitude(mul_up(static_cast<double>(leaves), machine.u));
 }
 
+Magnitude error_of_merges(std::int64_t count, Magnitude total, const Machine& machine) {
+  if (count < 2) return Magnitude();
+  const Magnitude merges(std::ceil(std::log2(static_cast<double>(count)) * 4.0) / 4.0 + 0.25);  // above log2 N
+  const Magnitude enlarged = Magnitude(1.0) + Magnitude(8.0) * growth(count + 4, machine.u);
+  const Magnitude underflow =
+      Magnitude(4.0 * static_cast<double>(count)) * Magnitude(static_cast<double>(count)) * Magnitude(machine.eta);
+  return growth(3, machine.u) * merges * total * enlarged + underflow;
+}
+
 Magnitude path_factor(std::int64_t roundings, const Machine& machine) {
   return roundings <= 0 ? Magnitude() : growth(roundings, machine.u);
 }

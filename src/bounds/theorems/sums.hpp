@@ -40,6 +40,11 @@ std::int64_t leaf_count(std::int64_t products, std::int64_t stored);
 /// Source:    docs/theory.md T-10
 Magnitude any_order_factor(std::int64_t leaves, const Machine& machine);
 
+/// Bounds what the merges add to N |m^ - m|, beside the error of a sum of N terms, where the mean m of N numbers is
+/// merged from the means of parts, the added part never the larger one. `total`: sum of the magnitudes of the numbers.
+/// Source:    docs/theory.md T-136
+Magnitude error_of_merges(std::int64_t count, Magnitude total, const Machine& machine);
+
 /// (1 + u)^length - 1: growth along one path of the declared order.
 /// Source:    docs/theory.md T-11
 Magnitude path_factor(std::int64_t roundings, const Machine& machine);

@@ -19,6 +19,24 @@ void refuse(const std::string& why) {
 
 CallWriter::CallWriter(const RecordedCall& call) : call_(call), inputs_(call.operands.size()) {}
 
+std::optional<ElementType> CallWriter::type(std::string_view name) {
+  const std::string given = text(name, "");
+  if (given.empty()) return std::nullopt;
+  if (given.ends_with("float64") || given.ends_with("double")) return ElementType::f64;
+  if (given.ends_with("bfloat16")) return ElementType::bf16;
+  if (given.ends_with("float16") || given.ends_with("half")) return ElementType::f16;
+  if (given.ends_with("float32") || given.ends_with("float")) return ElementType::f32;
+  refuse("it casts to " + in_quotes(given));
+}
+
+ValueId CallWriter::x_of_its_type(std::size_t slot) {
+  const std::optional<ElementType> asked = type("dtype");
+  const std::optional<FormatId> own = float_format(type_of(slot));
+  if (asked && own && !holds_all_of(format(*float_format(*asked)), format(*own)))
+    refuse("it computes in a narrower type than its operand has");
+  return x(slot);
+}
+
 const CallOperand& CallWriter::operand(std::size_t slot) const {
   if (!is_given(slot)) throw ShapeMismatch(fmt::format("its operand {} is missing", slot));
   return *call_.operands[slot];

@@ -24,6 +24,9 @@ public:
   /// An operand as an input of the graph.
   /// Throws:    ShapeMismatch where it is left out; Unsupported where it holds integers
   ValueId x(std::size_t slot);
+  /// An operand that the call takes as it is, whatever its argument `dtype`.
+  /// Throws:    Unsupported where that type lacks some of its numbers, so that the call would cast it first
+  ValueId x_of_its_type(std::size_t slot);
   /// An operand whose elements are moved, which may be integers.
   ValueId moved(std::size_t slot);
   /// All operands from one on, those left out skipped.
@@ -45,6 +48,9 @@ public:
   bool truth(std::string_view name, bool fallback);
   std::string text(std::string_view name, std::string_view fallback);
   std::vector<std::int64_t> integers(std::string_view name, std::vector<std::int64_t> fallback = {});
+  /// "torch.bfloat16" or "bfloat16"; empty: none.
+  /// Throws:    Unsupported for another type
+  std::optional<ElementType> type(std::string_view name);
   /// Says that an argument of that name means nothing here: memory formats, devices, seeds.
   void ignore(std::initializer_list<std::string_view> names);
   void ignore_all();

@@ -98,15 +98,25 @@ void leaky_relu(CallWriter& call) {
   call.result(0, call.add(op::LeakyRelu{call.real("negative_slope", 0.01)}, {call.x(0)}));
 }
 
-void clamp(CallWriter& call) {
-  call.result(0, call.add(op::Clip{call.real("min", -infinity), call.real("max", infinity)}, {call.x(0)}));
+/// The bounds are numbers, or tensors: operands `least` and `most`, 0 for none.
+void clamp_between(CallWriter& call, std::size_t least, std::size_t most) {
+  ValueId x = call.x(0);
+  const double lower = call.real("min", -infinity), upper = call.real("max", infinity);
+  if (lower != -infinity || upper != infinity || !(call.is_given(least) || call.is_given(most)))
+    x = call.add(op::Clip{lower, upper}, {x});
+  if (least != 0 && call.is_given(least)) x = call.add(op::Max{}, {x, call.x(least)});
+  if (most != 0 && call.is_given(most)) x = call.add(op::Min{}, {x, call.x(most)});
+  call.result(0, x);
 }
 
+void clamp(CallWriter& call) {
+  clamp_between(call, 1, 2);
+}
 void at_least(CallWriter& call) {
-  call.result(0, call.add(op::Clip{call.real("min", -infinity), infinity}, {call.x(0)}));
+  clamp_between(call, 1, 0);
 }
 void at_most(CallWriter& call) {
-  call.result(0, call.add(op::Clip{-infinity, call.real("max", infinity)}, {call.x(0)}));
+  clamp_between(call, 0, 1);
 }
 
 /// The first half of an axis times the Sigmoid of the second.
@@ -142,7 +152,11 @@ void hard_sigmoid(CallWriter& call) {
 void softplus(CallWriter& call) {
   constexpr double least_threshold = 20.0;  // beyond it log(1 + e^x) is x in float32
   if (call.real("beta", 1.0) != 1.0) refuse("it is a Softplus with a beta other than 1");
-  if (call.real("threshold", least_threshold) < least_threshold) refuse("it is a Softplus with a threshold below 20");
+  const double threshold = call.real("threshold", least_threshold);
+  if (threshold < least_threshold) refuse("it is a Softplus with a threshold below 20");
+  constexpr double least_of_double = 37.0;
+  if (call.type_of(0) == ElementType::f64 && threshold < least_of_double)
+    refuse("it is x above its threshold, which is another number in float64");
   call.result(0, call.add(op::Softplus{}, {call.x(0)}));
 }
 

@@ -31,22 +31,10 @@ void dropout(CallWriter& call) {
   copy(call);
 }
 
-std::optional<ElementType> torch_type(const std::string& name) {
-  if (name.ends_with("float64") || name.ends_with("double")) return ElementType::f64;
-  if (name.ends_with("bfloat16")) return ElementType::bf16;
-  if (name.ends_with("float16") || name.ends_with("half")) return ElementType::f16;
-  if (name.ends_with("float32") || name.ends_with("float")) return ElementType::f32;
-  return std::nullopt;
-}
-
-/// `dtype`: "torch.bfloat16" or "bfloat16".
 void cast(CallWriter& call) {
-  const std::string name = call.text("dtype", "");
   call.ignore({"layout", "device", "pin_memory", "non_blocking", "memory_format", "copy"});
-  if (name.empty()) return call.result(0, call.x(0));
-  const std::optional<ElementType> type = torch_type(name);
-  if (!type) refuse("it casts to " + in_quotes(name));
-  call.result(0, call.add(op::Cast{*type}, {call.x(0)}));
+  const std::optional<ElementType> type = call.type("dtype");
+  call.result(0, type ? call.add(op::Cast{*type}, {call.x(0)}) : call.x(0));
 }
 
 /// copy_(self, src): src in the type of self.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -110,19 +111,18 @@ void batch_norm(CallWriter& call) {
 /// Softmax and its logarithm; elements that are minus infinity are masked.
 template <class T>
 void softmax(CallWriter& call) {
-  call.ignore({"half_to_float", "dtype"});
+  call.ignore({"half_to_float"});
   T op;
   op.axis = call.integer("dim", -1);
-  call.result(0, call.add(op, {call.x(0)}));
+  call.result(0, call.add(op, {call.x_of_its_type(0)}));
 }
 
 template <class T>
 void reduce(CallWriter& call) {
-  call.ignore({"dtype"});
   T reduction;
   reduction.axes = call.integers("dim");
   reduction.keep_axes = call.truth("keepdim", false);
-  call.result(0, call.add(reduction, {call.x(0)}));
+  call.result(0, call.add(reduction, {call.x_of_its_type(0)}));
 }
 
 /// The largest element alone, or with its place along an axis, which is not judged; or the larger of two.
@@ -169,11 +169,10 @@ void squared_differences(CallWriter& call) {
 
 /// The sum of magnitudes, the root of the sum of squares, or the largest magnitude.
 void vector_norm(CallWriter& call) {
-  call.ignore({"dtype"});
   const double order = call.real("ord", call.real("p", 2.0));
   const std::vector<std::int64_t> axes = call.integers("dim");
   const bool keeps = call.truth("keepdim", false);
-  const ValueId x = call.x(0);
+  const ValueId x = call.x_of_its_type(0);
   if (order == 1.0) return call.result(0, call.add(op::ReduceL1{axes, keeps}, {x}));
   if (order == 2.0) return call.result(0, call.add(op::ReduceL2{axes, keeps}, {x}));
   if (std::isinf(order) && order > 0.0)
@@ -183,7 +182,9 @@ void vector_norm(CallWriter& call) {
 
 void require_plain_loss(CallWriter& call) {
   if (call.is_given(2)) refuse("it weighs classes");
-  call.ignore({"ignore_index"});
+  const std::int64_t ignored = call.integer("ignore_index", -100);
+  const std::vector<std::int64_t> classes = call.integers_of(1);
+  if (std::find(classes.begin(), classes.end(), ignored) != classes.end()) refuse("it leaves out rows");
   if (call.real("label_smoothing", 0.0) != 0.0) refuse("it smooths labels");
 }
 

@@ -56,8 +56,8 @@ ValueId Body::apply(const Graph& steps, const std::vector<ValueId>& inputs, std:
   return placed[steps.outputs.front()];
 }
 
-ValueId Body::mean(ValueId x, const std::vector<std::int64_t>& axes) {
-  const ValueId sum = apply(op::ReduceSum{axes, true}, {x});
+ValueId Body::mean(ValueId x, const std::vector<std::int64_t>& axes, bool is_moment) {
+  const ValueId sum = apply(op::ReduceSum{axes, true, is_moment}, {x});
   const std::int64_t results = element_count(shape(sum));
   const std::int64_t terms = results == 0 ? 1 : element_count(shape(x)) / results;
   return divide(sum, number(static_cast<double>(terms)));

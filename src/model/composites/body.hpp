@@ -30,8 +30,8 @@ public:
   ValueId multiply(ValueId a, ValueId b) { return apply(op::Mul{}, {a, b}); }
   ValueId divide(ValueId a, ValueId b) { return apply(op::Div{}, {a, b}); }
   ValueId reshape(ValueId x, Shape target) { return apply(op::Reshape{std::move(target), true}, {x}); }
-  /// Sum over the axes (kept) divided by their number of elements.
-  ValueId mean(ValueId x, const std::vector<std::int64_t>& axes);
+  /// Sum over the axes (kept) divided by their number of elements. `is_moment`: op::ReduceSum::is_of_moment
+  ValueId mean(ValueId x, const std::vector<std::int64_t>& axes, bool is_moment = false);
 
   /// The nodes of a graph with one output, its inputs these values.
   ValueId apply(const Graph& steps, const std::vector<ValueId>& inputs, std::size_t choice = 0);
@@ -40,7 +40,6 @@ public:
   Graph finish(ValueId output);
 
 private:
-
   Graph graph_;
   std::vector<Shape> shapes_;
 };

@@ -1,7 +1,6 @@
-#include "driftbound/model/composite_examples.hpp"
-
 #include <memory>
 
+#include "driftbound/model/composite_examples.hpp"
 #include "driftbound/model/graph.hpp"
 #include "model/variant.hpp"
 

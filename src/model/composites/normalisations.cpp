@@ -25,14 +25,14 @@ ValueId over_root(Body& body, ValueId x, ValueId v, double epsilon) {
   return body.divide(x, body.apply(op::Sqrt{}, {body.add(v, body.number(epsilon))}));
 }
 
-/// Mean, x - mean and variance over the axes, in two passes.
+/// Mean, x - mean and variance over the axes, in two passes. Other programs may merge them from those of parts.
 struct Moments {
   ValueId mean, centred, variance;
 };
 Moments moments_of(Body& body, ValueId x, const std::vector<std::int64_t>& axes) {
-  const ValueId mean = body.mean(x, axes);
+  const ValueId mean = body.mean(x, axes, true);
   const ValueId centred = body.subtract(x, mean);
-  return {mean, centred, body.mean(body.multiply(centred, centred), axes)};
+  return {mean, centred, body.mean(body.multiply(centred, centred), axes, true)};
 }
 
 /// (x - mean) / sqrt(variance + epsilon) over the axes
