@@ -1,4 +1,4 @@
-// Stands in for report.cpp and certify.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
+// Stands in for report.cpp, drift.cpp and certify.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -17,6 +17,11 @@ Verb stand_in(const char* name, const char* message) {
 Verb report() {
   return stand_in("report",
                   "this build records only; take the trace to a full build and run: driftbound report MODEL --trace T");
+}
+
+Verb drift() {
+  return stand_in("drift",
+                  "this build records only; take the recordings to a full build and run: driftbound drift A B");
 }
 
 Verb certify() {

@@ -20,9 +20,10 @@ struct Verb {
 Verb report();
 Verb capture();
 Verb certify();
+Verb drift();
 Verb inspect();
 inline std::vector<Verb> verbs() {
-  return {report(), capture(), certify(), inspect()};
+  return {report(), drift(), capture(), certify(), inspect()};
 }
 
 }  // namespace driftbound::cli

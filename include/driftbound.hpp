@@ -46,4 +46,5 @@
 #include "driftbound/trace/record_parts.hpp"
 #include "driftbound/trace/recorded_graph.hpp"
 #include "driftbound/trace/recorded_run.hpp"
+#include "driftbound/trace/run_alignment.hpp"
 #include "driftbound/trace/trace.hpp"

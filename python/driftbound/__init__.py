@@ -16,13 +16,14 @@ from .parts import Part
 from .program import find_program
 from .record import record, record_call
 from .recorder import Recorder, Value
-from .report import Certificate, Report, certify, report
+from .report import Certificate, Drift, Report, certify, drift, report
 from .version import read_version
 
 __version__ = read_version()
 
 __all__ = [
     "Certificate",
+    "Drift",
     "DriftboundWarning",
     "Error",
     "Part",
@@ -32,6 +33,7 @@ __all__ = [
     "Value",
     "assert_within_rounding",
     "certify",
+    "drift",
     "find_program",
     "record",
     "record_call",

@@ -103,6 +103,17 @@ class Certificate(Result):
         return _table([stage.to_dict() for stage in self.stages])
 
 
+class Drift(Result):
+    """Runs compared: ``.verdict``, ``.reason``, ``.drifts`` … as docs/schema/drift-1.json says."""
+
+    def to_pandas(self) -> Any:
+        """The values that both runs computed as a table of pandas, one row a value, of all runs.
+
+        Raises ``Error`` where pandas is not installed.
+        """
+        return _table([op.to_dict() for one in self.drifts for op in one.ops])
+
+
 def report(run_or_model: str | Path, *files: str | Path, **options: Any) -> Report:
     """Judges a recorded run, or the run of a model: ``driftbound report``.
 
@@ -125,6 +136,15 @@ def certify(model: str | Path, *files: str | Path, **options: Any) -> Certificat
     ``Certificate``; raises ``Error`` as ``report`` does.
     """
     return _call("certify", (model, *files), options, Certificate, page=False)
+
+
+def drift(first: str | Path, second: str | Path, *others: str | Path, **options: Any) -> Drift:
+    """Compares recorded runs of one model with the first of them: ``driftbound drift``.
+
+    Options are those of the program (docs/drift.md), as ``report`` takes them. Returns a ``Drift``, whatever the verdict
+    is; raises ``Error`` for runs of other models or inputs.
+    """
+    return _call("drift", (first, second, *others), options, Drift, page=True)
 
 
 def _call(verb: str, files: tuple, options: dict[str, Any], kind: type, page: bool) -> Any:

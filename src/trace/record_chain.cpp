@@ -70,8 +70,8 @@ private:
 
 class ChainBuilder {
 public:
-  ChainBuilder(const RecordedRun& run, std::int64_t most_numbers)
-      : run_(run), values_(run), most_numbers_(most_numbers), moves_(run.records().size()) {}
+  ChainBuilder(const RecordedRun& run, std::int64_t most_numbers, const NumbersOf& numbers)
+      : run_(run), values_(run), most_numbers_(most_numbers), numbers_of_(numbers), moves_(run.records().size()) {}
 
   RecordChain build() && {
     RecordChain chain;
@@ -163,10 +163,26 @@ private:
       add_moves(run_.producer_of(id).value());
       return placed_.at(id);
     }
+    if (origin == Origin::given && numbers_of_) return place_given(id);
     StoredTensor numbers = values_.view(id).tensor();
     const bool is_input = origin == Origin::given || (may_be_input && is_float(numbers.type()));
     if (origin == Origin::given) note_given(id);
     return placed_[id] = is_input ? add_input(id, std::move(numbers)) : add_constant(id, std::move(numbers));
+  }
+
+  /// What another run has of the result of a record that is no part.
+  ValueId place_given(const std::string& id) {
+    const std::size_t producer = run_.producer_of(id).value();
+    if (moves_[producer]) {
+      add_moves(producer);
+      return placed_.at(id);
+    }
+    const auto& results = run_.records()[producer].results;
+    const auto result = static_cast<std::size_t>(std::find(results.begin(), results.end(), id) - results.begin());
+    std::optional<StoredTensor> numbers = numbers_of_({producer, result});
+    if (!numbers) throw Unsupported("the other run does not have a value that it reads");
+    note_given(id);
+    return placed_[id] = add_input(id, std::move(*numbers));
   }
 
   void note_given(const std::string& id) {
@@ -283,10 +299,21 @@ private:
       if (!id || placed_.count(*id) == 0) continue;
       const ValueId value = placed_.at(*id);
       count(run_.shape_of(*id));
-      if (!graph_.producer(value) || !run_.is_stored(*id) || run_.part_of(*id)) continue;
-      known_[value] = run_.stored(*id);
+      if (!graph_.producer(value) || (numbers_of_ && !are_layers)) continue;
+      std::optional<StoredTensor> known = recorded_numbers({index, i});
+      if (!known) continue;
+      graph_.values[value].type = known->type();
+      known_[value] = std::move(known);
       if (are_layers) results_[value] = RecordedResult{index, i};
     }
+  }
+
+  /// What is known of a result: as this run recorded it, or as another one did.
+  std::optional<StoredTensor> recorded_numbers(RecordedResult result) const {
+    if (numbers_of_) return numbers_of_(result);
+    const std::string& id = run_.records()[result.record].results[result.result].value();
+    if (!run_.is_stored(id) || run_.part_of(id)) return std::nullopt;
+    return run_.stored(id);
   }
 
   // ---- minus infinity
@@ -421,6 +448,7 @@ private:
   const RecordedRun& run_;
   RecordedValues values_;
   std::int64_t most_numbers_, numbers_ = 0;
+  const NumbersOf& numbers_of_;
   std::vector<std::optional<CallMeaning>> moves_;  ///< by record: its meaning, where it only moves elements
   Graph graph_;
   std::map<std::string, ValueId> placed_;  ///< by id of the run
@@ -436,8 +464,8 @@ private:
 
 }  // namespace
 
-RecordChain chain_records(const RecordedRun& run, std::int64_t most_numbers) {
-  return ChainBuilder(run, most_numbers).build();
+RecordChain chain_records(const RecordedRun& run, std::int64_t most_numbers, const NumbersOf& numbers) {
+  return ChainBuilder(run, most_numbers, numbers).build();
 }
 
 }  // namespace driftbound

@@ -158,7 +158,8 @@ private:
   const ComputedResult& result(std::size_t run, std::size_t i) const { return outlines_[run].computed[i]; }
 
   void align_results() {
-    for (const std::size_t run : {std::size_t{0}, std::size_t{1}}) partner_[run].assign(outlines_[run].computed.size(), nobody);
+    for (const std::size_t run : {std::size_t{0}, std::size_t{1}})
+      partner_[run].assign(outlines_[run].computed.size(), nobody);
     by_.resize(partner_[0].size());
     using Key = std::tuple<std::string, std::string, std::int64_t>;
     align_gaps(AlignedBy::op, [&](std::size_t run, const ComputedResult& one) {
@@ -260,7 +261,10 @@ private:
       if (partner_[0][i] == nobody) {
         alignment_.only_a.push_back(a.at);
       } else {
-        alignment_.results.push_back({a.at, result(1, partner_[0][i]).at, by_[i]});
+        AlignedResult& one = alignment_.results.emplace_back();
+        one.a = a.at;
+        one.b = result(1, partner_[0][i]).at;
+        one.by = by_[i];
       }
     }
     for (std::size_t j = 0; j < partner_[1].size(); ++j)
@@ -309,30 +313,31 @@ private:
     }
   }
 
-  /// The one value from outside that an operand is, and no other.
-  static const std::string* only_source(const std::vector<Root>& roots) {
-    return roots.size() == 1 && !roots.front().result ? &roots.front().id : nullptr;
-  }
-
   void join_sources_of_aligned_records() {
     for (std::size_t i = 0; i < partner_[0].size(); ++i) {
       if (partner_[0][i] == nobody) continue;
       const ComputedResult &a = result(0, i), &b = result(1, partner_[0][i]);
-      for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot) {
-        const std::string *in_a = only_source(a.operands[slot]), *in_b = only_source(b.operands[slot]);
-        if (in_a == nullptr || in_b == nullptr || source_of_a_.count(*in_a) != 0 || taken_.count(*in_b) != 0) continue;
-        const Shape &shape_a = runs_[0]->shape_of(*in_a), &shape_b = runs_[1]->shape_of(*in_b);
-        if (shape_a != shape_b && !have_same_rows(shape_a, shape_b)) continue;
-        join_sources(*in_a, *in_b, false, are_identical(*in_a, *in_b));
-      }
+      for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot)
+        join_sources_of(a.operands[slot], b.operands[slot]);
+    }
+  }
+
+  /// Values from outside at the same places among those that an operand of both runs comes from.
+  void join_sources_of(const std::vector<Root>& a, const std::vector<Root>& b) {
+    if (a.size() != b.size()) return;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i].result || b[i].result || source_of_a_.count(a[i].id) != 0 || taken_.count(b[i].id) != 0) continue;
+      const Shape &shape_a = runs_[0]->shape_of(a[i].id), &shape_b = runs_[1]->shape_of(b[i].id);
+      if (shape_a != shape_b && !have_same_rows(shape_a, shape_b)) continue;
+      join_sources(a[i].id, b[i].id, false, are_identical(a[i].id, b[i].id));
     }
   }
 
   bool are_identical(const std::string& a, const std::string& b) const {
     const std::optional<StoredTensor> in_a = numbers(0, a), in_b = numbers(1, b);
     if (!in_a || !in_b) return false;
-    const std::optional<StoredTensor> there = as_in_b(*in_a, in_b->shape(), alignment_.rows);
-    return there && there->identical(*in_b);
+    const std::optional<AlignedNumbers> both = aligned_numbers(*in_a, *in_b, alignment_.rows);
+    return both && both->a.identical(both->b);
   }
 
   void join_transposed_sources() {
@@ -353,24 +358,67 @@ private:
   // ---- operands of aligned results
 
   void compare_operands() {
-    std::map<std::pair<std::size_t, std::size_t>, Pair> at;  // results of a, and of b in them
-    for (const AlignedResult& one : alignment_.results) at[{one.a.record, one.a.result}] = {one.b.record, one.b.result};
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> at;  // by result of a: its position
+    for (std::size_t i = 0; i < alignment_.results.size(); ++i)
+      at[{alignment_.results[i].a.record, alignment_.results[i].a.result}] = i;
+    std::map<std::string, std::size_t> sources;
+    for (std::size_t i = 0; i < alignment_.sources.size(); ++i) sources[alignment_.sources[i].a] = i;
     std::size_t next = 0;
     for (std::size_t i = 0; i < partner_[0].size(); ++i) {
       if (partner_[0][i] == nobody) continue;
       AlignedResult& one = alignment_.results[next++];
       const ComputedResult &a = result(0, i), &b = result(1, partner_[0][i]);
-      one.operands = a.operands.size() == b.operands.size() ? OperandsAre::same : OperandsAre::open;
-      for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot) {
-        const OperandsAre are = compare(a.operands[slot], b.operands[slot], at);
-        if (are == OperandsAre::other && one.operands != OperandsAre::other) one.other_slot = slot;
-        if (are != OperandsAre::same && one.operands != OperandsAre::other) one.operands = are;
+      compare_operands_of(a, b, at, one);
+      for (const std::vector<Root>& roots : a.operands)
+        for (const Root& root : roots) note_read(root, at, sources, one);
+    }
+  }
+
+  /// Operands of the same op are compared one by one; those of another op, or of one whose operands may be exchanged, all
+  /// together.
+  void compare_operands_of(const ComputedResult& a, const ComputedResult& b,
+                           const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& at,
+                           AlignedResult& one) const {
+    if (a.kind != b.kind) return;
+    const auto all_of = [](const ComputedResult& result) {
+      std::vector<Root> all;
+      for (const std::vector<Root>& roots : result.operands)
+        for (const Root& root : roots)
+          if (std::find(all.begin(), all.end(), root) == all.end()) all.push_back(root);
+      return all;
+    };
+    const bool is_same_op = runs_[0]->records()[a.at.record].op == runs_[1]->records()[b.at.record].op;
+    const bool may_exchange = a.kind == "Add" || a.kind == "Mul" || a.kind == "Max" || a.kind == "Min";
+    if (!is_same_op || may_exchange) {
+      one.operands = compare(all_of(a), all_of(b), at);
+      if (one.operands == OperandsAre::same || !is_same_op) {
+        if (one.operands == OperandsAre::other) one.operands = OperandsAre::open;
+        return;
       }
+    }
+    one.operands = a.operands.size() == b.operands.size() ? OperandsAre::same : OperandsAre::open;
+    for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot) {
+      const OperandsAre are = compare(a.operands[slot], b.operands[slot], at);
+      if (are == OperandsAre::other && one.operands != OperandsAre::other) one.other_slot = slot;
+      if (are != OperandsAre::same && one.operands != OperandsAre::other) one.operands = are;
+    }
+  }
+
+  static void note_read(const Root& root, const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& results,
+                        const std::map<std::string, std::size_t>& sources, AlignedResult& reader) {
+    const auto note = [](std::vector<std::size_t>& list, std::size_t position) {
+      if (std::find(list.begin(), list.end(), position) == list.end()) list.push_back(position);
+    };
+    if (root.result) {
+      const auto found = results.find({root.result->record, root.result->result});
+      if (found != results.end()) note(reader.reads, found->second);
+    } else if (const auto found = sources.find(root.id); found != sources.end()) {
+      note(reader.reads_sources, found->second);
     }
   }
 
   OperandsAre compare(const std::vector<Root>& a, const std::vector<Root>& b,
-                      const std::map<std::pair<std::size_t, std::size_t>, Pair>& aligned) const {
+                      const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& aligned) const {
     std::vector<Root> expected;
     for (const Root& root : a) {
       if (!root.result) {
@@ -381,7 +429,7 @@ private:
       }
       const auto found = aligned.find({root.result->record, root.result->result});
       if (found == aligned.end()) return OperandsAre::open;
-      const RecordedResult at{found->second.first, found->second.second};
+      const RecordedResult at = alignment_.results[found->second].b;
       expected.push_back({at, runs_[1]->records()[at.record].results[at.result].value()});
     }
     const auto is_expected = [&](const Root& root) {
@@ -427,20 +475,55 @@ RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b) {
   return Aligner(a, b).align();
 }
 
-std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const Shape& shape,
-                                    const std::optional<AlignedRows>& rows) {
-  const std::int64_t count = element_count(shape);
-  const bool keeps_rows = !rows || !has_rows(shape) || !has_rows(of_a.shape()) || of_a.shape().front() % rows->a != 0 ||
-                          shape.front() % rows->b != 0;
-  if (keeps_rows) return element_count(of_a.shape()) == count ? std::optional(reshaped(of_a, shape)) : std::nullopt;
-  if (element_count(of_a.shape()) / rows->a != count / rows->b) return std::nullopt;
+namespace {
+
+/// Whether the first axis of both values is that of the rows of their runs.
+bool have_aligned_rows(const Shape& a, const Shape& b, const std::optional<AlignedRows>& rows) {
+  return rows && has_rows(a) && has_rows(b) && a.front() % rows->a == 0 && b.front() % rows->b == 0;
+}
+
+/// The given ones of so many rows, as one axis of rows, and the others.
+StoredTensor some_rows(const StoredTensor& tensor, std::int64_t rows, const std::vector<std::int64_t>& chosen) {
   std::vector<std::byte> bytes;
-  for (const std::int64_t row : rows->of_b) {
-    if (row < 0) return std::nullopt;
-    const std::span<const std::byte> one = bytes_of_row(of_a, rows->a, row);
+  for (const std::int64_t row : chosen) {
+    const std::span<const std::byte> one = bytes_of_row(tensor, rows, row);
     bytes.insert(bytes.end(), one.begin(), one.end());
   }
-  return StoredTensor(of_a.type(), shape, std::move(bytes));
+  Shape shape = tensor.shape();
+  shape.front() = shape.front() / rows * static_cast<std::int64_t>(chosen.size());
+  return StoredTensor(tensor.type(), std::move(shape), std::move(bytes));
+}
+
+}  // namespace
+
+std::optional<AlignedNumbers> aligned_numbers(const StoredTensor& a, const StoredTensor& b,
+                                              const std::optional<AlignedRows>& rows) {
+  if (!have_aligned_rows(a.shape(), b.shape(), rows)) {
+    if (a.size() != b.size()) return std::nullopt;
+    return AlignedNumbers{reshaped(a, b.shape()), b};
+  }
+  if (static_cast<std::int64_t>(a.size()) / rows->a != static_cast<std::int64_t>(b.size()) / rows->b)
+    return std::nullopt;
+  std::vector<std::int64_t> in_a, in_b;
+  for (std::size_t row = 0; row < rows->of_b.size(); ++row) {
+    if (rows->of_b[row] < 0) continue;
+    in_a.push_back(rows->of_b[row]);
+    in_b.push_back(static_cast<std::int64_t>(row));
+  }
+  StoredTensor of_b = some_rows(b, rows->b, in_b);
+  return AlignedNumbers{reshaped(some_rows(a, rows->a, in_a), of_b.shape()), of_b};
+}
+
+std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const Shape& shape,
+                                    const std::optional<AlignedRows>& rows) {
+  if (!have_aligned_rows(of_a.shape(), shape, rows)) {
+    const bool fits = static_cast<std::int64_t>(of_a.size()) == element_count(shape);
+    return fits ? std::optional(reshaped(of_a, shape)) : std::nullopt;
+  }
+  const bool lacks_rows = std::find(rows->of_b.begin(), rows->of_b.end(), -1) != rows->of_b.end();
+  const bool fits = static_cast<std::int64_t>(of_a.size()) / rows->a == element_count(shape) / rows->b;
+  if (lacks_rows || !fits) return std::nullopt;
+  return reshaped(some_rows(of_a, rows->a, rows->of_b), shape);
 }
 
 }  // namespace driftbound

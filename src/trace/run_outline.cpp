@@ -43,25 +43,32 @@ public:
   }
 
 private:
-  /// What a record computes; empty where it moves elements.
-  std::string kind_of_record(std::size_t index) {
-    const Record& record = run_.records()[index];
+  struct Computed {
+    std::string kind;             ///< empty: the record moves elements
+    std::vector<bool> is_judged;  ///< by result; others are statistics beside a result. Empty: all are
+  };
+
+  /// What a record computes.
+  Computed computed_by(const Record& record) const {
     const auto is_known = [&](const auto& id) { return !id || run_.has(*id); };
-    if (!std::all_of(record.operands.begin(), record.operands.end(), is_known)) return record.op;
+    if (!std::all_of(record.operands.begin(), record.operands.end(), is_known)) return {record.op, {}};
     try {
       const CallMeaning meaning = meaning_of(values_.call_of(record));
-      std::string kind;
+      Computed computed;
       for (const Node& node : meaning.graph.nodes)
-        if (!is_move(node)) kind += (kind.empty() ? "" : "+") + kind_of(node);
-      return kind;
+        if (!is_move(node)) computed.kind += (computed.kind.empty() ? "" : "+") + kind_of(node);
+      for (std::size_t i = 0; i < record.results.size(); ++i)
+        computed.is_judged.push_back(i < meaning.results.size() && meaning.results[i]);
+      return computed;
     } catch (const Error&) {
-      return record.op;  // why it is not judged is said where it would be judged
+      return {record.op, {}};  // why it is not judged is said where it would be judged
     }
   }
 
   void add(std::size_t index) {
     const Record& record = run_.records()[index];
-    const std::string kind = kind_of_record(index), module = module_of(record);
+    const Computed computed = computed_by(record);
+    const std::string &kind = computed.kind, module = module_of(record);
     std::vector<std::vector<Root>> operands;
     for (const auto& id : record.operands)
       operands.push_back(id && run_.has(*id) ? roots_of(*id) : std::vector<Root>());
@@ -71,7 +78,7 @@ private:
         if (!root.result && seen_.insert(root.id).second) outline_.sources.push_back({root.id, kind, module, slot});
     for (std::size_t i = 0; i < record.results.size(); ++i) {
       const std::optional<std::string>& id = record.results[i];
-      if (!id || !run_.has(*id)) continue;
+      if (!id || !run_.has(*id) || (!computed.is_judged.empty() && !computed.is_judged[i])) continue;
       roots_[*id] = {{RecordedResult{index, i}, *id}};
       outline_.computed.push_back({{index, i}, *id, module, kind, run_.shape_of(*id), operands});
     }

@@ -158,7 +158,9 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --threshold nan", "--threshold");
   check_refused("report " + mlp + " --html -", "--json");
   check_refused("foo", "there is no verb 'foo'");
-  check_refused("drift " + mlp, "in this version", 4);
+  check_refused("probe " + mlp, "in this version", 4);
+  check_refused("drift " + mlp, "give two recorded runs");
+  check_refused("drift " + mlp + " " + mlp, "is no run that was recorded op by op");
   check_refused("", "required");
   check_refused("report", "MODEL");
 }

@@ -22,6 +22,7 @@ const std::map<std::string, std::string> without_a_bound = {
     {"T-19", "a definition, and a counterexample to what is no bound"},
     {"T-79", "a definition"},
     {"T-135", "its probability is that of T-134"},
+    {"T-137", "an identity, and bounds of other theorems"},
 };
 
 std::string text_of(const fs::path& file) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,13 +34,18 @@ struct RecordChain {
   std::string why_not;  ///< why there is no network; empty: there is one
 };
 
+/// The numbers of a result of a record; empty where they are not known.
+using NumbersOf = std::function<std::optional<StoredTensor>(RecordedResult)>;
+
 /// Joins the records of a run, each as its op's graph (meaning_of). A value that no record computes is an input of the
 /// network where a record reads nothing else that depends on an input, else a constant. Results that are recorded whole
 /// are layers; others lie inside segments (recorded_graph). Elements that are minus infinity are those of masks:
 /// Softmax leaves them out. A record with an unknown op, or with operands that are not known wholly, is no part.
 /// `most_numbers`: beyond so many numbers in operands and results there is no network, as it would take too much memory.
+/// `numbers`: of another run, in the place of the results that this one recorded: the network is this run's, and the run
+/// of it is the other one.
 /// Throws:    what the files of the run throw
 /// Source:    docs/theory.md T-22
-RecordChain chain_records(const RecordedRun& run, std::int64_t most_numbers);
+RecordChain chain_records(const RecordedRun& run, std::int64_t most_numbers, const NumbersOf& numbers = {});
 
 }  // namespace driftbound

@@ -30,7 +30,9 @@ struct AlignedResult {
   RecordedResult a, b;
   AlignedBy by = AlignedBy::op;
   OperandsAre operands = OperandsAre::open;
-  std::size_t other_slot = 0;  ///< of the first operand that is another value; only with OperandsAre::other
+  std::size_t other_slot = 0;              ///< of the first operand that is another value; only with OperandsAre::other
+  std::vector<std::size_t> reads;          ///< positions in RunAlignment::results of what run a's record reads
+  std::vector<std::size_t> reads_sources;  ///< the same in RunAlignment::sources
 };
 
 /// A value from outside that both runs read: a weight, an input, a constant.
@@ -67,5 +69,13 @@ RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b);
 /// Returns:   empty where the rows of the value are not those of the alignment, or b has rows that a lacks
 std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const Shape& shape_in_b,
                                     const std::optional<AlignedRows>& rows);
+
+/// A value of both runs, cut down to the rows that both have.
+struct AlignedNumbers {
+  StoredTensor a, b;  ///< of the same shape
+};
+/// Returns:   empty where the values differ in their number of elements a row
+std::optional<AlignedNumbers> aligned_numbers(const StoredTensor& a, const StoredTensor& b,
+                                              const std::optional<AlignedRows>& rows);
 
 }  // namespace driftbound

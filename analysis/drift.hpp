@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/judge_records.hpp"
+#include "driftbound/trace/run_alignment.hpp"
+
+namespace driftbound::analysis {
+
+/// What two runs of one network differ by, in order of severity: the worst one of its ops is that of the whole.
+///   expected    rounding: both runs hold their bounds, on the same numbers and by the same function
+///   undecided   a bound, an op or a value that is not known leaves it open
+///   suspicious  no proven bound is exceeded, but rounding is certain to make that only with the probability asked for, or
+///               operands are read otherwise than declared
+///   bug         a run exceeds a proven or conditional bound, a value is not finite in one run only, or the runs compute
+///               other functions or read other numbers
+enum class DriftVerdict { expected, undecided, suspicious, bug };
+std::string_view name_of(DriftVerdict verdict);
+/// The same as a status, for colours and test reports.
+Status status_of(DriftVerdict verdict);
+
+/// How far the same value of two runs, x in the first and y in the second, is apart.
+struct RunDifference {
+  std::int64_t elements = 0;
+  std::int64_t differing = 0;  ///< not the same number: signs of zeros apart
+  std::int64_t rows = 0;       ///< along the last axis
+  std::int64_t identical_rows = 0;
+  double largest = 0.0;     ///< max |y - x|, of finite elements
+  double rms = 0.0;         ///< root mean square of y - x
+  double ulps = 0.0;        ///< max |y - x| in units in the last place of the larger magnitude, in the type of y
+  double scale = 0.0;       ///< root mean square of x over the elements that differ
+  std::int64_t worst = -1;  ///< row-major number in the second run's value, where |y - x| is largest; -1: nowhere
+  double worst_a = 0.0, worst_b = 0.0;
+  std::int64_t not_finite_a = 0, not_finite_b = 0;  ///< elements that are not finite in one run alone
+  double mean = 0.0;                                ///< of y - x
+  double mean_error = 0.0;  ///< standard error of the mean, from the means of rows; 0: there are fewer than 32
+
+  bool is_zero() const { return differing == 0; }
+  /// The root mean square difference of the elements that differ, relative to their scale. Elements that a mask sets to
+  /// a large number do not count.
+  double relative() const;
+};
+/// Source:    docs/theory.md T-137
+RunDifference difference_of(const AlignedNumbers& numbers);
+
+/// A value that both runs computed.
+struct DriftOp {
+  std::string name, name_b;  ///< of the results, as a report of each run alone has them
+  std::string module, op, op_b;
+  AlignedBy by = AlignedBy::op;
+  std::optional<RunDifference> difference;  ///< empty: its numbers are not recorded in both runs, or not the same part
+  bool has_same_operands = false;           ///< all that it reads is the same number for number
+  Status a = Status::not_checked, b = Status::not_checked;  ///< of each run alone
+  Status as_b = Status::not_checked;    ///< of the first run's numbers as a run of the second one's network
+  double error_a = 0.0, error_b = 0.0;  ///< largest errors on each run's own operands
+  std::optional<double> from_input_a, from_input_b;  ///< largest errors from the input on
+  std::optional<double> apart_at_most;  ///< of outputs: what any two runs of these arithmetics differ by at most
+  DriftVerdict verdict = DriftVerdict::expected;
+  std::string reason;  ///< one sentence
+
+  /// What the op adds to the difference, at most: the difference itself on the same operands, else the errors of both.
+  /// Source:    docs/theory.md T-137
+  double introduced() const;
+};
+
+/// A value from outside whose numbers differ in the two runs.
+struct DriftSource {
+  std::string a, b;
+  std::string reader;  ///< the first result that is computed from it
+  std::optional<RunDifference> difference;
+  std::string rounded_to;  ///< the second run has the first one's numbers rounded to this type; empty: other numbers
+};
+
+/// A result without a counterpart in the other run.
+struct DriftAlone {
+  std::string name, op;
+  Status status = Status::not_checked;  ///< of its own run
+  std::string reason;                   ///< what is wrong with it; empty: nothing
+};
+
+/// A run compared with the first one.
+struct RunsDrift {
+  DriftVerdict verdict = DriftVerdict::expected;
+  std::vector<DriftOp> ops;          ///< in the order of the first run
+  std::vector<DriftSource> sources;  ///< those that differ
+  std::vector<DriftAlone> only_a, only_b;
+  std::vector<std::string> sources_only_a, sources_only_b;  ///< ids
+  std::optional<AlignedRows> rows;
+  std::optional<std::size_t> culprit;    ///< the first op that has the verdict, unless that is `expected`
+  std::optional<DriftAlone> alone;       ///< the first result without a counterpart that has it, where no op has
+  std::optional<std::size_t> first;      ///< the first op whose numbers differ
+  std::optional<std::size_t> amplifies;  ///< the op whose result differs most, next to what it reads
+  double amplification = 0.0;
+  std::string not_as_b;  ///< why the first run was not judged as a run of the second one's network; empty: it was
+  bool interrupted = false;
+};
+
+struct DriftOptions {
+  JudgeOptions judge;
+  AuditOptions audit;
+  std::int64_t most_numbers = 0;  ///< in a network that is judged from the input on
+};
+
+/// A recorded run, and what is said of it alone.
+struct JudgedRun {
+  const RecordedRun* run = nullptr;
+  Judgement judgement;
+  std::optional<ArithmeticModel> arithmetic;  ///< of the network that its records are; empty: they are none
+};
+/// Judges a run alone: every op, and the network from the input on where there is one.
+/// Throws:    what judge_records() throws
+JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options);
+
+/// Compares two runs that were recorded op by op. Every op of each run is judged alone; the first run's numbers are also
+/// judged as a run of the second one's network, which shows another function, another weight and another input; values
+/// that both runs computed are compared.
+/// Throws:    InvalidArgument where the runs are of other models or inputs; what the files of the runs throw
+/// Source:    docs/theory.md T-137
+RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options);
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,295 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/drift_report.hpp"
+#include "analysis/text.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+std::string in_capitals(DriftVerdict verdict) {
+  std::string text(name_of(verdict));
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+  return text;
+}
+
+/// The first few of some names: "'a', 'b' and 3 more"
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 6;
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) shown.push_back("'" + shorten(names[i], 40) + "'");
+  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
+}
+
+std::vector<std::string> names_of(const std::vector<DriftAlone>& alone) {
+  std::vector<std::string> names;
+  for (const DriftAlone& one : alone) names.push_back(one.name);
+  return names;
+}
+
+/// The aligned value that no other one is computed from: the last one.
+const DriftOp& last_op(const RunsDrift& drift) {
+  return drift.ops.back();
+}
+
+std::string why(const RunsDrift& drift) {
+  if (drift.culprit) {
+    const DriftOp& op = drift.ops[*drift.culprit];
+    const auto same = [&](const DriftOp& other) { return other.verdict == drift.verdict; };
+    const auto count = std::count_if(drift.ops.begin(), drift.ops.end(), same);
+    std::string text = fmt::format("at '{}' ({}): {}", shorten(op.name, 60), op.op_b, op.reason);
+    if (count > 1) text += fmt::format(" ({} more ops are {})", count - 1, name_of(drift.verdict));
+    return text + ".";
+  }
+  if (drift.alone)
+    return fmt::format("at '{}' ({}), which one run alone has: {}.", shorten(drift.alone->name, 60), drift.alone->op,
+                       drift.alone->reason);
+  const auto is_same = [](const DriftOp& op) { return op.difference && op.difference->is_zero(); };
+  const auto same = std::count_if(drift.ops.begin(), drift.ops.end(), is_same);
+  if (same == static_cast<std::ptrdiff_t>(drift.ops.size()))
+    return fmt::format("all {} values that both runs computed are the same, bit for bit.", drift.ops.size());
+  return fmt::format("rounding explains what differs in {} of {} values. The last one, '{}': {}.",
+                     static_cast<std::ptrdiff_t>(drift.ops.size()) - same, drift.ops.size(),
+                     shorten(last_op(drift).name, 60), last_op(drift).reason);
+}
+
+std::string headline_of(const DriftReport& report) {
+  const DriftVerdict verdict = report.verdict();
+  for (std::size_t i = 0; i < report.drifts.size(); ++i) {
+    const RunsDrift& drift = report.drifts[i];
+    if (drift.verdict != verdict) continue;
+    const std::string which = report.drifts.size() > 1 ? fmt::format("{}: ", report.runs[i + 1].file) : "";
+    return fmt::format("{}{}: {}{}", drift.interrupted ? "INTERRUPTED, " : "", in_capitals(verdict), which, why(drift));
+  }
+  return in_capitals(verdict) + ".";
+}
+
+Table table_of(const RunsDrift& drift) {
+  Table table{{{"#", 3},
+               {"value", 34, true},
+               {"apart", 8},
+               {"ulps", 7},
+               {"same rows", 9},
+               {"adds", 8},
+               {"run 1", 5, true},
+               {"run 2", 5, true},
+               {"verdict", 10, true}}};
+  for (std::size_t i = 0; i < drift.ops.size(); ++i) {
+    const DriftOp& op = drift.ops[i];
+    const RunDifference none;
+    const RunDifference& difference = op.difference ? *op.difference : none;
+    const bool is_known = op.difference.has_value();
+    Row row;
+    row.cells = {
+        static_cast<std::int64_t>(i + 1),
+        Name{op.name},
+        is_known ? Cell(Number{difference.largest, Form::error}) : Cell(),
+        is_known ? Cell(Number{difference.ulps, Form::ratio}) : Cell(),
+        is_known && difference.rows > 0
+            ? Cell(Number{static_cast<double>(difference.identical_rows) / static_cast<double>(difference.rows),
+                          Form::percent})
+            : Cell(),
+        Number{op.introduced(), Form::error},
+        op.a,
+        op.b,
+        std::string(name_of(op.verdict))};
+    row.is_soft = op.verdict == DriftVerdict::expected;
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::string alignment_text(const RunsDrift& drift) {
+  std::vector<std::string> ways;
+  for (const AlignedBy by : {AlignedBy::op, AlignedBy::module, AlignedBy::order, AlignedBy::numbers}) {
+    const auto count =
+        std::count_if(drift.ops.begin(), drift.ops.end(), [&](const DriftOp& op) { return op.by == by; });
+    if (count > 0) ways.push_back(fmt::format("{} by {}", count, name_of(by)));
+  }
+  std::string text = fmt::format("Values of both runs: {} ({}).", drift.ops.size(), fmt::join(ways, ", "));
+  if (!drift.only_a.empty()) text += fmt::format(" In the first run alone: {}.", listed(names_of(drift.only_a)));
+  if (!drift.only_b.empty()) text += fmt::format(" In the second run alone: {}.", listed(names_of(drift.only_b)));
+  return text;
+}
+
+Section remarks_of(const RunsDrift& drift) {
+  Section section;
+  const auto add = [&](std::string text, Style style = Style::plain) {
+    section.push_back(Paragraph{std::move(text), style});
+  };
+  add(alignment_text(drift));
+  if (drift.rows) {
+    const auto known =
+        std::count_if(drift.rows->of_b.begin(), drift.rows->of_b.end(), [](auto row) { return row >= 0; });
+    add(fmt::format("Rows: {} of the second run's {} are rows of the first run's {}, by their inputs.", known,
+                    drift.rows->b, drift.rows->a));
+  }
+  for (const DriftSource& source : drift.sources)
+    add(fmt::format(
+            "The numbers of '{}' ('{}' in the second run) differ in {} of {} elements{}; '{}' reads them first.",
+            source.a, source.b, source.difference->differing, source.difference->elements,
+            source.rounded_to.empty() ? "" : ": they are rounded to " + source.rounded_to, source.reader),
+        Style::wrong);
+  if (!drift.sources_only_a.empty())
+    add(fmt::format("Values from outside in the first run alone: {}.", listed(drift.sources_only_a)));
+  if (!drift.sources_only_b.empty())
+    add(fmt::format("Values from outside in the second run alone: {}.", listed(drift.sources_only_b)));
+  if (drift.first)
+    add(fmt::format("The runs depart at '{}'{}.", drift.ops[*drift.first].name,
+                    drift.ops[*drift.first].has_same_operands ? ", on the same operands" : ""));
+  if (drift.amplifies && drift.amplification > 2.0)
+    add(fmt::format("'{}' amplifies most: its relative difference is {} times that of what it reads.",
+                    drift.ops[*drift.amplifies].name, brief(drift.amplification)));
+  if (!drift.not_as_b.empty())
+    add("The first run's numbers are not held against the second run's network: " + drift.not_as_b + ".");
+  return section;
+}
+
+Json json_of_difference(const RunDifference& d) {
+  return object("elements"_key = d.elements, "differing"_key = d.differing, "rows"_key = d.rows,
+                "identical_rows"_key = d.identical_rows, "largest"_key = d.largest, "rms"_key = d.rms,
+                "ulps"_key = d.ulps, "scale"_key = d.scale, "worst"_key = d.worst, "first"_key = d.worst_a,
+                "second"_key = d.worst_b, "not_finite_first"_key = d.not_finite_a,
+                "not_finite_second"_key = d.not_finite_b, "mean"_key = d.mean, "mean_error"_key = d.mean_error);
+}
+
+Json json_of_difference(const std::optional<RunDifference>& difference) {
+  return difference ? json_of_difference(*difference) : Json(nullptr);
+}
+
+Json json_of_alone(const std::vector<DriftAlone>& alone) {
+  Json list = Json::array();
+  for (const DriftAlone& one : alone)
+    list.push_back(object("name"_key = one.name, "op"_key = one.op, "status"_key = name_of(one.status),
+                          "reason"_key = text_or_null(one.reason)));
+  return list;
+}
+
+std::string_view name_of_operands(const DriftOp& op) {
+  return op.has_same_operands ? "same numbers" : "other numbers";
+}
+
+Json json_of_drift(const RunsDrift& drift) {
+  Json ops = Json::array(), sources = Json::array();
+  for (const DriftOp& op : drift.ops)
+    ops.push_back(object(
+        "name"_key = op.name, "name_second"_key = op.name_b, "module"_key = text_or_null(op.module), "op"_key = op.op,
+        "op_second"_key = op.op_b, "by"_key = name_of(op.by), "operands"_key = name_of_operands(op),
+        "difference"_key = json_of_difference(op.difference), "introduced"_key = op.introduced(),
+        "status_first"_key = name_of(op.a), "status_second"_key = name_of(op.b),
+        "status_as_second"_key = name_of(op.as_b), "error_first"_key = op.error_a, "error_second"_key = op.error_b,
+        "from_input_first"_key = op.from_input_a, "from_input_second"_key = op.from_input_b,
+        "apart_at_most"_key = op.apart_at_most, "verdict"_key = name_of(op.verdict), "reason"_key = op.reason));
+  for (const DriftSource& source : drift.sources)
+    sources.push_back(object("first"_key = source.a, "second"_key = source.b, "reader"_key = source.reader,
+                             "difference"_key = json_of_difference(source.difference),
+                             "rounded_to"_key = text_or_null(source.rounded_to)));
+  const auto name_at = [&](const std::optional<std::size_t>& i) {
+    return i ? Json(drift.ops[*i].name) : Json(nullptr);
+  };
+  Json rows = nullptr;
+  if (drift.rows)
+    rows = object("first"_key = drift.rows->a, "second"_key = drift.rows->b, "of_second"_key = drift.rows->of_b);
+  return object("verdict"_key = name_of(drift.verdict), "reason"_key = why(drift),
+                "culprit"_key = name_at(drift.culprit), "departs"_key = name_at(drift.first),
+                "amplifies"_key = name_at(drift.amplifies), "amplification"_key = drift.amplification,
+                "interrupted"_key = drift.interrupted, "rows"_key = rows, "ops"_key = ops, "sources"_key = sources,
+                "only_first"_key = json_of_alone(drift.only_a), "only_second"_key = json_of_alone(drift.only_b),
+                "sources_only_first"_key = drift.sources_only_a, "sources_only_second"_key = drift.sources_only_b,
+                "not_as_second"_key = text_or_null(drift.not_as_b));
+}
+
+Json fields_of(const DriftReport& report) {
+  Json runs = Json::array(), drifts = Json::array();
+  for (const DriftRunContext& run : report.runs)
+    runs.push_back(object("file"_key = run.file, "sha256"_key = run.sha256, "records"_key = run.records,
+                          "program"_key = run.provenance.program, "device"_key = run.provenance.device,
+                          "problems"_key = run.problems));
+  for (const RunsDrift& drift : report.drifts) drifts.push_back(json_of_drift(drift));
+  return object("schema"_key = "driftbound/drift/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
+                "command"_key = report.command, "verdict"_key = name_of(report.verdict()),
+                "reason"_key = headline_of(report), "runs"_key = runs, "drifts"_key = drifts,
+                "seconds"_key = report.seconds);
+}
+
+Table records_of(const DriftReport& report) {
+  Table table{{{"run"},
+               {"value"},
+               {"op"},
+               {"elements"},
+               {"differing"},
+               {"largest"},
+               {"rms"},
+               {"ulps"},
+               {"introduced"},
+               {"status_first"},
+               {"status_second"},
+               {"verdict"},
+               {"reason"}}};
+  for (std::size_t i = 0; i < report.drifts.size(); ++i)
+    for (const DriftOp& op : report.drifts[i].ops) {
+      const RunDifference d = op.difference.value_or(RunDifference());
+      table.rows.push_back(
+          {{Name{report.runs[i + 1].file}, Name{op.name}, op.op_b, d.elements, d.differing, Number{d.largest},
+            Number{d.rms}, Number{d.ulps}, Number{op.introduced()}, std::string(name_of(op.a)),
+            std::string(name_of(op.b)), std::string(name_of(op.verdict)), Name{op.reason}}});
+    }
+  return table;
+}
+
+std::vector<Case> cases_of(const DriftReport& report) {
+  std::vector<Case> cases = {{"drift", "verdict", status_of(report.verdict()), headline_of(report)}};
+  for (std::size_t i = 0; i < report.drifts.size(); ++i)
+    for (const DriftOp& op : report.drifts[i].ops)
+      cases.push_back({report.runs[i + 1].file, op.name, status_of(op.verdict), op.reason});
+  return cases;
+}
+
+}  // namespace
+
+DriftVerdict DriftReport::verdict() const {
+  DriftVerdict worst = DriftVerdict::expected;
+  for (const RunsDrift& drift : drifts) worst = std::max(worst, drift.verdict);
+  return worst;
+}
+
+Document document_of(const DriftReport& report) {
+  Document document;
+  document.verb = "drift";
+  document.title = report.runs.front().file;
+  document.date = report.date;
+  document.seconds = report.seconds;
+  document.verdict = status_of(report.verdict());
+  document.headline = headline_of(report);
+  Section about;
+  for (const DriftRunContext& run : report.runs) {
+    about.push_back(
+        Paragraph{fmt::format("{} · {} · {} records", run.file, run.provenance.program, run.records), Style::line});
+    for (const std::string& problem : run.problems) about.push_back(Paragraph{problem, Style::warning});
+  }
+  document.sections = {{}, std::move(about)};
+  for (std::size_t i = 0; i < report.drifts.size(); ++i) {
+    const RunsDrift& drift = report.drifts[i];
+    Section section;
+    if (report.drifts.size() > 1)
+      section.push_back(Paragraph{fmt::format("{} against {}: {}: {}", report.runs[i + 1].file,
+                                              report.runs.front().file, in_capitals(drift.verdict), why(drift)),
+                                  Style::heading});
+    section.push_back(table_of(drift));
+    document.sections.push_back(std::move(section));
+    document.sections.push_back(remarks_of(drift));
+  }
+  document.fields = fields_of(report);
+  document.records = records_of(report);
+  document.cases = cases_of(report);
+  const bool is_bug = report.verdict() == DriftVerdict::bug;
+  document.exit_status = report.verdict() == DriftVerdict::expected ? 0 : is_bug ? 2 : 1;
+  return document;
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/document.hpp"
+#include "analysis/drift.hpp"
+
+namespace driftbound::analysis {
+
+/// A run of a drift report.
+struct DriftRunContext {
+  std::string file, sha256;
+  Provenance provenance;
+  std::int64_t records = 0;
+  std::vector<std::string> problems;
+};
+
+/// Everything that `drift` says: of every run but the first, how it differs from the first.
+struct DriftReport {
+  std::string command, date;
+  double seconds = 0.0;
+  std::vector<DriftRunContext> runs;
+  std::vector<RunsDrift> drifts;  ///< of the runs from the second one on
+
+  DriftVerdict verdict() const;
+};
+
+/// The report as a document: one sentence with the verdict, the op that it hangs on and why; a line per op; what has no
+/// counterpart. JSON has the schema driftbound/drift/1 (docs/schema/drift-1.json), CSV one line per op, JUnit a case per
+/// run and op. Exit status: 0 expected, 1 suspicious or undecided, 2 bug.
+Document document_of(const DriftReport& report);
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,121 @@
+"""Pairs of runs of PyTorch: rounding is expected, a fault is a bug, at the op that has it."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+import driftbound  # noqa: E402
+
+
+class Block(nn.Module):
+    """A transformer block of width 32 with two heads."""
+
+    def __init__(self, form="none"):
+        super().__init__()
+        self.ln1, self.ln2 = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.qkv, self.proj = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.up, self.down = nn.Linear(32, 64), nn.Linear(64, 32)
+        self.form = form
+
+    def forward(self, x):
+        rows, tokens, width = x.shape
+        q, k, v = (part.view(rows, tokens, 2, 16).transpose(1, 2) for part in self.qkv(self.ln1(x)).chunk(3, -1))
+        mask = torch.full((tokens, tokens), -torch.inf).triu(1)
+        a = torch.softmax(q @ k.transpose(-1, -2) * 0.25 + mask, -1) @ v
+        x = x + self.proj(a.transpose(1, 2).reshape(rows, tokens, width))
+        return x + self.down(F.gelu(self.up(self.ln2(x)), approximate=self.form))
+
+
+@pytest.fixture
+def network():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Embedding(20, 32), Block(), Block(), nn.Linear(32, 20)).eval()
+
+
+TOKENS = torch.randint(0, 20, (6, 8), generator=torch.Generator().manual_seed(4))
+
+
+def recorded(path, model, tokens=TOKENS):
+    with torch.no_grad(), driftbound.record(path):
+        model(tokens)
+    return path
+
+
+def with_fault(network, change):
+    faulty = copy.deepcopy(network)
+    with torch.no_grad():
+        change(faulty)
+    return faulty
+
+
+def test_the_same_run_is_expected(network, tmp_path):
+    drift = driftbound.drift(recorded(tmp_path / "a.safetensors", network),
+                             recorded(tmp_path / "b.safetensors", network))
+    assert drift.verdict == "expected" and drift.exit_status == 0
+    assert all(op.difference.differing == 0 for op in drift.drifts[0].ops)
+
+
+@pytest.mark.parametrize("rows", [[0], [5, 2, 4]])
+def test_rows_of_another_batch_are_found_and_expected(network, tmp_path, rows):
+    drift = driftbound.drift(recorded(tmp_path / "a.safetensors", network),
+                             recorded(tmp_path / "b.safetensors", network, TOKENS[rows]))
+    assert drift.verdict == "expected", drift.text
+    assert drift.drifts[0].rows.of_second == rows
+    assert not drift.drifts[0].only_first and not drift.drifts[0].only_second
+
+
+def scaled_weight(net):
+    net[2].up.weight[3, 5] *= 1.5
+
+
+def swapped_rows(net):
+    net[1].proj.weight[[2, 9]] = net[1].proj.weight[[9, 2]]
+
+
+def other_epsilon(net):
+    net[2].ln1.eps = 1e-3
+
+
+def other_form(net):
+    net[1].form = "tanh"
+
+
+@pytest.mark.parametrize("change, module", [(scaled_weight, "2.up"), (swapped_rows, "1.proj"), (other_epsilon, "2.ln1"),
+                                            (other_form, "1")])
+def test_a_fault_is_a_bug_at_its_op(network, tmp_path, change, module):
+    drift = driftbound.drift(recorded(tmp_path / "a.safetensors", network),
+                             recorded(tmp_path / "b.safetensors", with_fault(network, change)))
+    assert drift.verdict == "bug" and drift.exit_status == 2
+    assert drift.drifts[0].culprit.rsplit("/", 1)[0] == module, drift.text
+
+
+def test_fused_attention_is_aligned_with_its_parts(network, tmp_path):
+    class Fused(Block):
+        def forward(self, x):
+            rows, tokens, width = x.shape
+            q, k, v = (part.view(rows, tokens, 2, 16).transpose(1, 2) for part in self.qkv(self.ln1(x)).chunk(3, -1))
+            scores = torch.baddbmm(torch.full((tokens, tokens), -torch.inf).triu(1).expand(rows * 2, -1, -1),
+                                   q.reshape(-1, tokens, 16), k.reshape(-1, tokens, 16).transpose(1, 2), alpha=0.25)
+            a = (torch.softmax(scores, -1) @ v.reshape(-1, tokens, 16)).view(rows, 2, tokens, 16)
+            x = x + self.proj(a.transpose(1, 2).reshape(rows, tokens, width))
+            return x + self.down(F.gelu(self.up(self.ln2(x))))
+
+    fused = copy.deepcopy(network)
+    for block in (fused[1], fused[2]):
+        block.__class__ = Fused
+    drift = driftbound.drift(recorded(tmp_path / "a.safetensors", network),
+                             recorded(tmp_path / "b.safetensors", fused))
+    assert drift.verdict == "expected", drift.text
+    assert not drift.drifts[0].only_second
+    assert len(drift.drifts[0].only_first) == 4  # the products and the scaled ones, which the other run does not have
+
+
+def test_other_inputs_are_refused(network, tmp_path):
+    with pytest.raises(driftbound.Error, match="different inputs") as error:
+        driftbound.drift(recorded(tmp_path / "a.safetensors", network),
+                         recorded(tmp_path / "b.safetensors", network, (TOKENS + 1) % 20))
+    assert error.value.exit_status == 3

@@ -1,0 +1,353 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/drift.hpp"
+#include "analysis/drift_report.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/json_schema.hpp"
+#include "support/recording.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+using namespace driftbound::test;
+
+// Two runs of y = gelu-like network that plain float32 loops of this file compute, in one order of summation or another,
+// with faults or without.
+
+namespace {
+
+using Matrix = Tensor<float>;
+
+/// How a run computes.
+struct Way {
+  bool backwards = false;  ///< order of the sums
+  bool is_fused = true;    ///< addmm, or mm and add
+  std::int64_t rows = 48;
+  float weight_factor = 1.0F;  ///< of one weight
+  double epsilon = 1e-5;
+  bool drops_bias = false, reads_input_twice = false, makes_nan = false, declares_epsilon = true;
+  std::function<float(float)> read = [](float x) { return x; };  ///< of the product's left operand
+};
+
+constexpr std::int64_t width = 96, out = 8;
+
+Matrix random_matrix(Shape shape, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Matrix tensor(std::move(shape));
+  for (float& x : tensor.values) x = static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0);
+  return tensor;
+}
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+Matrix rows_of_input(std::int64_t rows) {
+  Matrix all = random_matrix({48, width}, 1);
+  all.shape[0] = rows;
+  all.values.resize(at(rows * width));
+  return all;
+}
+
+Matrix normalised(const Matrix& x, double epsilon) {
+  Matrix y(x.shape);
+  for (std::int64_t row = 0; row < x.shape[0]; ++row) {
+    double mean = 0.0, squares = 0.0;
+    for (std::int64_t j = 0; j < width; ++j) mean += static_cast<double>(x.values[at(row * width + j)]) / width;
+    for (std::int64_t j = 0; j < width; ++j) {
+      const double d = static_cast<double>(x.values[at(row * width + j)]) - mean;
+      squares += d * d / width;
+    }
+    for (std::int64_t j = 0; j < width; ++j)
+      y.values[at(row * width + j)] = static_cast<float>((static_cast<double>(x.values[at(row * width + j)]) - mean) /
+                                                         std::sqrt(squares + epsilon));
+  }
+  return y;
+}
+
+/// x W^T in float32, one product after the other.
+Matrix product(const Matrix& x, const Matrix& w, const Way& way) {
+  Matrix y({x.shape[0], w.shape[0]});
+  for (std::int64_t i = 0; i < x.shape[0]; ++i)
+    for (std::int64_t j = 0; j < w.shape[0]; ++j) {
+      float sum = 0.0F;
+      for (std::int64_t step = 0; step < width; ++step) {
+        const std::int64_t k = way.backwards ? width - 1 - step : step;
+        sum += way.read(x.values[at(i * width + k)]) * w.values[at(j * width + k)];
+      }
+      y.values[at(i * w.shape[0] + j)] = sum;
+    }
+  return y;
+}
+
+void write_run(const std::string& file, const Way& way) {
+  RecordingWriter writer;
+  const Matrix x = rows_of_input(way.rows);
+  Matrix w = random_matrix({out, width}, 2), bias = random_matrix({out}, 3);
+  w.values[at(3 * width + 5)] *= way.weight_factor;
+  const Matrix n = normalised(x, way.epsilon);
+  const Matrix ones = Matrix({width}, std::vector<float>(width, 1.0F));
+  Matrix y = product(way.reads_input_twice ? x : n, w, way);
+  const Matrix p = y;
+  if (!way.drops_bias)
+    for (std::size_t i = 0; i < y.size(); ++i) y.values[i] += bias.values[i % at(out)];
+  Matrix z = y;
+  for (float& value : z.values) value = std::max(value, 0.0F);
+  if (way.makes_nan) z.values[7] = std::numeric_limits<float>::quiet_NaN();
+  for (const auto& [id, tensor] :
+       {std::pair<const char*, const Matrix*>{"x", &x}, {"w", &w}, {"n", &n}, {"y", &y}, {"z", &z}})
+    writer.value(id, StoredTensor::from(*tensor));
+  writer.derived("wt", ElementType::f32, {width, out});
+  writer.value("one", StoredTensor::from(ones));
+  writer.record("aten::native_layer_norm", {"x", "one", std::nullopt}, {"n"},
+                {{"normalized_shape", {width}}, {"eps", way.declares_epsilon ? way.epsilon : 1e-5}}, "ln");
+  writer.record("aten::t", {"w"}, {"wt"});
+  const std::string left = way.reads_input_twice ? "x" : "n";
+  if (!way.drops_bias) writer.value("bias", StoredTensor::from(bias));
+  if (way.drops_bias) {
+    writer.record("aten::mm", {left, "wt"}, {"y"}, {}, "fc");
+  } else if (way.is_fused) {
+    writer.record("aten::addmm", {"bias", left, "wt"}, {"y"}, {}, "fc");
+  } else {
+    writer.value("p", StoredTensor::from(p));
+    writer.record("aten::mm", {left, "wt"}, {"p"}, {}, "fc");
+    writer.record("aten::add", {"p", "bias"}, {"y"}, {}, "fc");
+  }
+  writer.record("aten::relu", {"y"}, {"z"}, {}, "act");
+  writer.write(file);
+}
+
+DriftOptions options() {
+  DriftOptions options;
+  options.judge.precision.threads = 1;
+  options.most_numbers = std::int64_t{1} << 30;
+  for (const BoundKind kind :
+       {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic, BoundKind::adjoint_any_order})
+    options.judge.bounds.emplace_back(kind);
+  return options;
+}
+
+RunsDrift drift_of(const Way& a, const Way& b) {
+  const TemporaryFolder folder;
+  write_run(folder.file("a.safetensors"), a);
+  write_run(folder.file("b.safetensors"), b);
+  const RecordedRun run_a(folder.file("a.safetensors")), run_b(folder.file("b.safetensors"));
+  return compare_runs(judge_run_alone(run_a, options()), judge_run_alone(run_b, options()), options());
+}
+
+const DriftOp& op_of(const RunsDrift& drift, const std::string& module) {
+  for (const DriftOp& op : drift.ops)
+    if (op.module == module) return op;
+  FAIL("no such op");
+  return drift.ops.front();
+}
+
+std::string culprit_of(const RunsDrift& drift) {
+  return drift.culprit ? drift.ops[*drift.culprit].module : "";
+}
+
+}  // namespace
+
+TEST_CASE("Sums in another order are expected, and the reason has the numbers") {
+  Way backwards;
+  backwards.backwards = true;
+  const RunsDrift drift = drift_of({}, backwards);
+  CHECK(drift.verdict == DriftVerdict::expected);
+  CHECK_FALSE(drift.culprit);
+  const DriftOp& product = op_of(drift, "fc");
+  REQUIRE(product.difference);
+  CHECK(product.has_same_operands);
+  CHECK(product.difference->largest > 0.0);
+  CHECK(product.introduced() == product.difference->largest);
+  CHECK(product.difference->largest <= product.error_a + product.error_b);
+  const DriftOp& last = op_of(drift, "act");
+  REQUIRE(last.apart_at_most);
+  CHECK(last.difference->largest < *last.apart_at_most);
+  CHECK(*last.apart_at_most < 1e-3);
+  CHECK(contains(last.reason, "any two such runs are within"));
+  CHECK(op_of(drift, "ln").difference->is_zero());
+  REQUIRE(drift.first);
+  CHECK(drift.ops[*drift.first].module == "fc");
+}
+
+TEST_CASE("A run with other ops is held against the first one's numbers") {
+  Way apart;
+  apart.is_fused = false;
+  apart.backwards = true;
+  const RunsDrift drift = drift_of({}, apart);
+  CHECK(drift.verdict == DriftVerdict::expected);
+  CHECK(op_of(drift, "fc").by == AlignedBy::module);
+  CHECK(op_of(drift, "fc").as_b == Status::holds);
+  REQUIRE(drift.only_b.size() == 1);
+  CHECK(drift.only_b.front().op == "aten::mm");
+  apart.weight_factor = 1.01F;
+  CHECK(culprit_of(drift_of({}, apart)) == "fc");
+}
+
+TEST_CASE("A part of a batch is compared with its rows") {
+  Way part;
+  part.rows = 3;
+  part.backwards = true;
+  const RunsDrift drift = drift_of({}, part);
+  CHECK(drift.verdict == DriftVerdict::expected);
+  REQUIRE(drift.rows);
+  CHECK(drift.rows->of_b == std::vector<std::int64_t>{0, 1, 2});
+  CHECK(op_of(drift, "fc").difference->elements == 3 * out);
+  CHECK(op_of(drift, "fc").as_b == Status::holds);
+  const RunsDrift other_way = drift_of(part, {});
+  CHECK(other_way.verdict == DriftVerdict::expected);
+  CHECK(op_of(other_way, "fc").difference->elements == 3 * out);
+}
+
+TEST_CASE("Faults are bugs at the op that has them") {
+  struct Fault {
+    const char* what;
+    std::function<void(Way&)> make;
+    std::string module, reason;
+  };
+  const std::vector<Fault> faults = {
+      {"weight", [](Way& way) { way.weight_factor = 1.001F; }, "fc",
+       "the runs read other numbers: 1 of 768 elements of 'w'"},
+      {"epsilon", [](Way& way) { way.epsilon = 1e-3; }, "ln", "eps is 0.001, and 1e-05 in the first run"},
+      {"hidden epsilon",
+       [](Way& way) {
+         way.epsilon = 1e-3;
+         way.declares_epsilon = false;
+       },
+       "ln", "the second run exceeds"},
+      {"bias", [](Way& way) { way.drops_bias = true; }, "fc", "not those of the second run's function"},
+      {"operand", [](Way& way) { way.reads_input_twice = true; }, "fc", "its operand 1 is another value"},
+      {"NaN", [](Way& way) { way.makes_nan = true; }, "act", "1 elements are not finite in the second run alone"},
+  };
+  for (const Fault& fault : faults) {
+    CAPTURE(fault.what);
+    Way way;
+    way.backwards = true;
+    fault.make(way);
+    const RunsDrift drift = drift_of({}, way);
+    CHECK(drift.verdict == DriftVerdict::bug);
+    CHECK(culprit_of(drift) == fault.module);
+    REQUIRE(drift.culprit);
+    CAPTURE(drift.ops[*drift.culprit].reason);
+    CHECK(contains(drift.ops[*drift.culprit].reason, fault.reason));
+  }
+}
+
+TEST_CASE("Operands read otherwise than declared are suspicious at least") {
+  Way narrow;
+  narrow.read = [](float x) {
+    return static_cast<float>(round_to(static_cast<double>(x), format(FormatId::tf32), Rounding::nearest_even));
+  };
+  const RunsDrift drift = drift_of({}, narrow);
+  CHECK(drift.verdict >= DriftVerdict::suspicious);
+  CHECK(culprit_of(drift) == "fc");
+  CHECK(contains(drift.ops[*drift.culprit].reason, "tf32"));
+}
+
+TEST_CASE("Weights that are rounded to another format are suspicious, as no bound is exceeded") {
+  const TemporaryFolder folder;
+  const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors");
+  for (const bool is_rounded : {false, true}) {
+    RecordingWriter writer;
+    const Matrix x = rows_of_input(4);
+    Matrix s = random_matrix({width}, 5), y(x.shape);
+    for (float& value : s.values)
+      if (is_rounded)
+        value =
+            static_cast<float>(round_to(static_cast<double>(value), format(FormatId::bf16), Rounding::nearest_even));
+    for (std::size_t i = 0; i < y.size(); ++i) y.values[i] = x.values[i] * s.values[i % at(width)];
+    writer.value("x", StoredTensor::from(x));
+    writer.value("s", StoredTensor::from(s));
+    writer.value("y", StoredTensor::from(y));
+    writer.record("aten::mul", {"x", "s"}, {"y"}, {}, "scale");
+    writer.write(is_rounded ? b : a);
+  }
+  const RecordedRun run_a(a), run_b(b);
+  const RunsDrift drift = compare_runs(judge_run_alone(run_a, options()), judge_run_alone(run_b, options()), options());
+  CHECK(drift.verdict == DriftVerdict::suspicious);
+  CHECK(contains(drift.ops.at(0).reason, "reads 's' rounded to bf16"));
+}
+
+TEST_CASE("Runs of other inputs or other models are refused") {
+  const TemporaryFolder folder;
+  const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),
+                    c = folder.file("c.safetensors");
+  for (const bool is_other : {false, true}) {
+    RecordingWriter writer;
+    const Matrix x = random_matrix({4, 6}, is_other ? 8 : 7);
+    Matrix y = x;
+    for (float& value : y.values) value = std::exp(value);
+    writer.value("x", StoredTensor::from(x));
+    writer.value("y", StoredTensor::from(y));
+    writer.record("aten::exp", {"x"}, {"y"});
+    writer.write(is_other ? b : a);
+  }
+  RecordingWriter writer;
+  const Matrix x = random_matrix({5, 7}, 9);
+  writer.value("x", StoredTensor::from(x));
+  writer.value("y", StoredTensor::from(x));
+  writer.record("aten::relu", {"x"}, {"y"});
+  writer.write(c);
+  const auto refusal = [&](const std::string& other) -> std::string {
+    const RecordedRun run_a(a), run_b(other);
+    try {
+      compare_runs(judge_run_alone(run_a, options()), judge_run_alone(run_b, options()), options());
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(contains(refusal(b), "the runs are of different inputs or models: 'x' and 'x'"));
+  CHECK(contains(refusal(c), "different models"));
+}
+
+TEST_CASE("The difference of two values counts rows, units and elements that are not finite") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor<float> a({2, 3}, {1, 2, 3, 4, 5, nan}), b({2, 3}, {1, 2, 3, 4, 5.5F, 6});
+  const RunDifference difference = difference_of({StoredTensor::from(a), StoredTensor::from(b)});
+  CHECK(difference.elements == 6);
+  CHECK(difference.differing == 2);
+  CHECK(difference.rows == 2);
+  CHECK(difference.identical_rows == 1);
+  CHECK(difference.largest == 0.5);
+  CHECK(difference.worst == 4);
+  CHECK(difference.worst_b == 5.5);
+  CHECK(difference.ulps == 0.5 / 0x1p-21);
+  CHECK(difference.not_finite_a == 1);
+  CHECK(difference.not_finite_b == 0);
+  CHECK(difference.mean == doctest::Approx(0.1));
+  CHECK(difference_of({StoredTensor::from(a), StoredTensor::from(a)}).is_zero());
+}
+
+TEST_CASE("The report of a drift has its schema, a line and a case an op, and the exit status of the verdict") {
+  Way fault;
+  fault.weight_factor = 1.001F;
+  DriftReport report;
+  report.date = "2026-11-28T00:00:00Z";
+  report.runs = {{"a", std::string(64, 'a'), {}, 4, {}}, {"b", std::string(64, 'b'), {}, 4, {"a problem"}}};
+  report.drifts = {drift_of({}, {})};
+  const std::string schema = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/drift-1.json";
+  CHECK(document_of(report).exit_status == 0);
+  CHECK(contains(to_text(document_of(report)), "EXPECTED: all 3 values that both runs computed are the same"));
+  CHECK(schema_errors(schema, nlohmann::json::parse(to_json(document_of(report)))) == "");
+  report.drifts = {drift_of({}, fault)};
+  const Document document = document_of(report);
+  CHECK(document.exit_status == 2);
+  CHECK(document.records.rows.size() == 3);
+  CHECK(document.cases.size() == 4);
+  const nlohmann::json json = nlohmann::json::parse(to_json(document));
+  CHECK(schema_errors(schema, json) == "");
+  CHECK(json["drifts"][0]["culprit"] == "fc/aten::addmm");
+  CHECK(contains(to_text(document), "BUG: at 'fc/aten::addmm'"));
+  CHECK(contains(to_html(document), "the runs read other numbers"));
+}
