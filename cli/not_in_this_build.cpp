@@ -1,4 +1,4 @@
-// Stands in for report.cpp, drift.cpp and certify.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
+// Stands in for report.cpp, drift.cpp, tolerance.cpp and certify.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -22,6 +22,10 @@ Verb report() {
 Verb drift() {
   return stand_in("drift",
                   "this build records only; take the recordings to a full build and run: driftbound drift A B");
+}
+
+Verb tolerance() {
+  return stand_in("tolerance", "this build records only; a full build says what kernels may be off");
 }
 
 Verb certify() {

@@ -21,9 +21,10 @@ Verb report();
 Verb capture();
 Verb certify();
 Verb drift();
+Verb tolerance();
 Verb inspect();
 inline std::vector<Verb> verbs() {
-  return {report(), drift(), capture(), certify(), inspect()};
+  return {report(), drift(), tolerance(), capture(), certify(), inspect()};
 }
 
 }  // namespace driftbound::cli

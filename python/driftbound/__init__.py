@@ -16,7 +16,7 @@ from .parts import Part
 from .program import find_program
 from .record import record, record_call
 from .recorder import Recorder, Value
-from .report import Certificate, Drift, Report, certify, drift, report
+from .report import Certificate, Drift, Report, Tolerance, certify, drift, report, tolerance
 from .version import read_version
 
 __version__ = read_version()
@@ -30,6 +30,7 @@ __all__ = [
     "Recorder",
     "Report",
     "RoundingError",
+    "Tolerance",
     "Value",
     "assert_within_rounding",
     "certify",
@@ -40,4 +41,5 @@ __all__ = [
     "record_jax",
     "record_onnxruntime",
     "report",
+    "tolerance",
 ]

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from .arrays import is_torch_tensor
 from .errors import Error
 from .program import run_program
 
@@ -114,6 +117,14 @@ class Drift(Result):
         return _table([op.to_dict() for one in self.drifts for op in one.ops])
 
 
+class Tolerance(Result):
+    """A tolerance: ``.parts[0].proven``, ``.formula`` … as docs/schema/tolerance-1.json says."""
+
+    def to_pandas(self) -> Any:
+        """The parts as a table of pandas, one row a kind of data. Raises ``Error`` where pandas is not installed."""
+        return _table([part.to_dict() for part in self.parts])
+
+
 def report(run_or_model: str | Path, *files: str | Path, **options: Any) -> Report:
     """Judges a recorded run, or the run of a model: ``driftbound report``.
 
@@ -145,6 +156,30 @@ def drift(first: str | Path, second: str | Path, *others: str | Path, **options:
     is; raises ``Error`` for runs of other models or inputs.
     """
     return _call("drift", (first, second, *others), options, Drift, page=True)
+
+
+def tolerance(op: str, *data: Any, **options: Any) -> Tolerance:
+    """What the results of a kernel may be off by: ``driftbound tolerance``.
+
+    ``tolerance("gemm", k=4096, in_="bf16", out="bf16")``, or ``tolerance("gemm", a, b)`` with operands: arrays of numpy
+    or PyTorch. Options are those of the program (docs/tolerances.md), ``in_`` for ``--in``. Returns a ``Tolerance``;
+    raises ``Error`` for bad input.
+    """
+    if "in_" in options:
+        options["in"] = options.pop("in_")
+    with tempfile.TemporaryDirectory(prefix="driftbound-") as folder:
+        files = [Path(folder) / f"{number}.npy" for number in range(len(data))]
+        for file, one in zip(files, data):
+            np.save(file, _as_float(one))
+        if files:
+            options["data"] = [str(file) for file in files]
+        return _call("tolerance", (op,), options, Tolerance, page=False)
+
+
+def _as_float(one: Any) -> np.ndarray:
+    if is_torch_tensor(one):
+        one = one.detach().cpu().double().numpy()
+    return np.asarray(one)
 
 
 def _call(verb: str, files: tuple, options: dict[str, Any], kind: type, page: bool) -> Any:

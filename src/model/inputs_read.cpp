@@ -139,6 +139,11 @@ Inputs read_inputs(const Graph& graph, const std::filesystem::path& file) {
   return parse_inputs(graph, MappedFile::open(file), file);
 }
 
+StoredTensor read_array(const std::filesystem::path& file) {
+  const std::shared_ptr<const MappedFile> mapped = MappedFile::open(file);
+  return parse_npy(mapped->bytes(), mapped, printable(file.string()));
+}
+
 Inputs read_given_inputs(const Graph& graph, const std::filesystem::path& file) {
   return parse_by_extension(graph, nullptr, MappedFile::open(file), file);
 }

@@ -265,6 +265,7 @@ private:
         one.a = a.at;
         one.b = result(1, partner_[0][i]).at;
         one.by = by_[i];
+        one.kind = a.kind;
       }
     }
     for (std::size_t j = 0; j < partner_[1].size(); ++j)

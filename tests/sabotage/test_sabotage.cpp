@@ -18,6 +18,7 @@
 #include "support/few_bits.hpp"
 #include "support/height_checks.hpp"
 #include "support/matrix_unit.hpp"
+#include "support/merge_checks.hpp"
 #include "support/one_sided_checks.hpp"
 #include "support/reduced_reduction.hpp"
 #include "support/rule_checks.hpp"
@@ -452,6 +453,9 @@ std::vector<BoundFault> checks::bound_faults() {
          r.any_order_factor = [](std::int64_t n, const Machine& m) { return proven::any_order_factor(n - 2, m); };
        },
        check_sequential},
+      {"no roundings of merges",
+       [](auto& r) { r.error_of_merges = [](std::int64_t, Magnitude, const Machine&) { return Magnitude(); }; },
+       []() { return check_merged_means(40000, 1361).violations; }},
       {"the folklore's pairwise height for a sequential sum",
        [](auto& r) {
          r.path_lengths = [](const SummationOrder& order, std::span<const char> nonzero, std::span<std::int64_t> d) {

@@ -27,6 +27,10 @@ Inputs read_inputs(const Graph& graph, const std::filesystem::path& file);
 /// Throws:    FileError, ParseError, InvalidArgument (names; CSV, whose rows have no shape of their own)
 Inputs read_given_inputs(const Graph& graph, const std::filesystem::path& file);
 
+/// The array of an .npy file.
+/// Throws:    FileError, ParseError
+StoredTensor read_array(const std::filesystem::path& file);
+
 enum class InputDistribution { uniform, normal, grid, segment };
 
 struct InputGenerator {

@@ -29,6 +29,7 @@ enum class OperandsAre { same, other, open };
 struct AlignedResult {
   RecordedResult a, b;
   AlignedBy by = AlignedBy::op;
+  std::string kind;  ///< what run a's record computes, by ops of this library: "product+Add", "Softmax", "Mul+Add"
   OperandsAre operands = OperandsAre::open;
   std::size_t other_slot = 0;              ///< of the first operand that is another value; only with OperandsAre::other
   std::vector<std::size_t> reads;          ///< positions in RunAlignment::results of what run a's record reads

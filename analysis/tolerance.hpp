@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/document.hpp"
+#include "driftbound/bounds/bound.hpp"
+#include "driftbound/model/graph.hpp"
+#include "driftbound/model/inputs.hpp"
+#include "driftbound/trace/arithmetic.hpp"
+
+namespace driftbound::analysis {
+
+/// What the results of one op may be off by, element by element.
+struct OpTolerance {
+  Tensor<double> exact;   ///< the exact results, as doubles
+  Tensor<double> proven;  ///< no run of the arithmetic is off by more; infinite: no bound
+  /// No element is off by more but with the failure probability asked for, if rounding errors are random (T-74); `proven`
+  /// where that says nothing.
+  Tensor<double> by_chance;
+  /// Six standard deviations of sums in random order (T-75): an estimate. Empty: of too many elements.
+  Tensor<double> estimate;
+  Guarantee guarantee = Guarantee::proven;  ///< of `proven`: proven or conditional
+  std::vector<std::string> assumptions;
+};
+
+/// Bounds |y^ - f(x)| of every run y^ of one op f at operands x as given: kernels of any program, sums in any order, or in
+/// that of the arithmetic where it states one.
+/// Shapes:    of the op's result
+/// Source:    docs/theory.md T-138
+/// Throws:    what bound() and the references throw
+OpTolerance tolerance_of(const Graph& graph, const Inputs& inputs, const ArithmeticModel& arithmetic,
+                         double failure_probability, int threads);
+
+/// What `tolerance` is asked.
+struct ToleranceRequest {
+  std::string op;         ///< one of tolerance_ops()
+  std::int64_t k = 0;     ///< length of a sum or a row
+  std::int64_t keys = 0;  ///< attention: number of keys
+  bool has_bias = false;
+  bool stores_inside = false;      ///< every step stores its result in the format of the results
+  double magnitude = 1.0;          ///< largest magnitude of operands that are not given; of normal ones: 1 sigma
+  std::vector<StoredTensor> data;  ///< operands; empty: none are given
+  FormatId input = FormatId::fp32, accumulator = FormatId::fp32, output = FormatId::fp32;
+  SummationOrder order;
+  std::string functions = "cuda";  ///< library whose functions are called
+  double failure_probability = 1e-9;
+  std::uint64_t seed = 1;
+  int threads = 1;
+};
+
+/// An op that `tolerance` knows.
+struct ToleranceOp {
+  std::string_view name;
+  std::string_view operands;  ///< with shapes
+  std::string_view formula;   ///< of the bound, to first order
+};
+const std::vector<ToleranceOp>& tolerance_ops();
+
+/// What is said of some data.
+struct ToleranceOf {
+  std::string data;  ///< "any data with |a|, |b| <= 1", "normal data", "the data given"
+  OpTolerance tolerance;
+  double largest_result = 0.0;           ///< of |exact|
+  double proven = 0.0, by_chance = 0.0;  ///< largest of the elements
+  std::optional<double> estimate;
+};
+
+struct ToleranceReport {
+  std::string command, date;
+  double seconds = 0.0;
+  ToleranceRequest request;
+  ToleranceOp op;
+  ArithmeticModel arithmetic;
+  std::vector<ToleranceOf> parts;
+};
+
+/// Answers a request.
+/// Throws:    InvalidArgument naming what is missing or does not fit
+ToleranceReport answer(const ToleranceRequest& request);
+
+/// JSON has the schema driftbound/tolerance/1 (docs/schema/tolerance-1.json).
+Document document_of(const ToleranceReport& report);
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,30 @@
+"""Tolerances of kernels, for magnitudes and for data."""
+
+import numpy as np
+import pytest
+
+import driftbound
+
+
+def test_a_tolerance_for_magnitudes_has_its_formula():
+    tolerance = driftbound.tolerance("gemm", k=1024, in_="bf16", out="bf16")
+    assert tolerance.holds and "sum |a b|" in tolerance.formula
+    largest, normal = tolerance.parts
+    assert normal.proven < largest.proven
+    assert 2 ** -9 * 1024 < largest.proven < 2 ** -7 * 1024  # the last rounding alone is half a unit of 1024
+
+
+def test_numpy_is_within_the_tolerance_of_its_data_and_a_fault_is_not():
+    draw = np.random.default_rng(5)
+    a, b = draw.standard_normal((8, 400)).astype(np.float32), draw.standard_normal((400, 6)).astype(np.float32)
+    tolerance = driftbound.tolerance("gemm", a, b)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.abs(a @ b - exact).max() <= tolerance.parts[0].proven
+    half = a.astype(np.float16).astype(np.float32)
+    assert np.abs(half @ b - exact).max() > tolerance.parts[0].by_chance
+
+
+def test_bad_input_is_said():
+    with pytest.raises(driftbound.Error, match="there is no op 'gem'") as error:
+        driftbound.tolerance("gem", k=4)
+    assert error.value.exit_status == 3

@@ -1,0 +1,235 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "analysis/tolerance.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/approach.hpp"
+#include "support/json_schema.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+
+// Kernels that are plain float32 loops of this file, against sums in long double.
+
+namespace {
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+Tensor<double> random_tensor(Shape shape, std::mt19937_64& random) {
+  Tensor<double> tensor(std::move(shape));
+  for (double& x : tensor.values)
+    x = static_cast<double>(static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0));
+  return tensor;
+}
+
+double narrow(double x, FormatId id) {
+  return round_to(x, format(id), Rounding::nearest_even);
+}
+
+/// One element of a product, in one of several ways, stored in a format.
+double kernel(const Tensor<double>& a, const Tensor<double>& b, std::int64_t row, std::int64_t column, int way,
+              FormatId stored) {
+  const std::int64_t k = a.shape[1], n = b.shape[1];
+  const auto product = [&](std::int64_t i) {
+    return std::pair(static_cast<float>(a.values[at(row * k + i)]), static_cast<float>(b.values[at(i * n + column)]));
+  };
+  float sum = 0.0F, other = 0.0F;
+  for (std::int64_t step = 0; step < k; ++step) {
+    const auto [x, y] = product(way % 2 == 0 ? step : k - 1 - step);
+    float& part = way >= 4 && step % 2 == 1 ? other : sum;
+    part = way % 3 == 0 ? std::fma(x, y, part) : part + x * y;
+  }
+  return narrow(static_cast<double>(sum + other), stored);
+}
+
+double exact_product(const Tensor<double>& a, const Tensor<double>& b, std::int64_t row, std::int64_t column) {
+  long double sum = 0.0L;
+  for (std::int64_t i = 0; i < a.shape[1]; ++i)
+    sum += static_cast<long double>(a.values[at(row * a.shape[1] + i)]) *
+           static_cast<long double>(b.values[at(i * b.shape[1] + column)]);
+  return static_cast<double>(sum);
+}
+
+ToleranceRequest request_of(const std::string& op, std::vector<Tensor<double>> data = {}) {
+  ToleranceRequest request;
+  request.op = op;
+  for (const Tensor<double>& one : data) request.data.push_back(StoredTensor::from(one));
+  return request;
+}
+
+std::string refusal(const ToleranceRequest& request) {
+  try {
+    answer(request);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("no kernel is off by more than the tolerance of its data, and some come near it (T-138)") {
+  std::mt19937_64 random(138);
+  double closest = 0.0;
+  for (int draw = 0; draw < 300; ++draw) {
+    const std::int64_t k = draw % 10 == 0 ? 200 : 1 + static_cast<std::int64_t>(random() % 4);
+    const Tensor<double> a = random_tensor({3, k}, random), b = random_tensor({k, 2}, random);
+    ToleranceRequest request = request_of("gemm", {a, b});
+    request.output = draw % 2 == 0 ? FormatId::fp32 : FormatId::bf16;
+    const OpTolerance tolerance = answer(request).parts.at(0).tolerance;
+    CHECK(tolerance.guarantee == Guarantee::conditional);
+    for (std::int64_t row = 0; row < 3; ++row)
+      for (std::int64_t column = 0; column < 2; ++column) {
+        const std::size_t i = at(row * 2 + column);
+        CHECK(tolerance.by_chance.values[i] <= tolerance.proven.values[i]);
+        for (int way = 0; way < 6; ++way) {
+          const double error =
+              std::abs(kernel(a, b, row, column, way, request.output) - exact_product(a, b, row, column));
+          CHECK(error <= tolerance.proven.values[i]);
+          CHECK(error <= tolerance.by_chance.values[i]);
+          closest = std::max(closest, error / tolerance.proven.values[i]);
+        }
+      }
+  }
+  CHECK_APPROACH("T-138", closest, 0.99);
+}
+
+TEST_CASE("a tolerance for magnitudes holds for all data within them, and that of the data is smaller") {
+  std::mt19937_64 random(7);
+  ToleranceRequest request = request_of("gemm");
+  request.k = 300;
+  const ToleranceReport report = answer(request);
+  REQUIRE(report.parts.size() == 2);
+  const double any = report.parts[0].proven;
+  CHECK(report.parts[0].data == "any data within ±1");
+  CHECK(report.parts[0].largest_result == 300.0);
+  CHECK(any < 300.0 * 300.0 * 0x1p-24);
+  for (int draw = 0; draw < 20; ++draw) {
+    Tensor<double> a = random_tensor({1, 300}, random), b = random_tensor({300, 1}, random);
+    if (draw % 2 == 0)
+      for (double& x : a.values) x = std::abs(x);
+    CHECK(answer(request_of("gemm", {a, b})).parts[0].proven <= any);
+    CHECK(std::abs(kernel(a, b, 0, 0, draw % 6, FormatId::fp32) - exact_product(a, b, 0, 0)) <= any);
+  }
+  CHECK(report.parts[1].proven < any);
+  CHECK(report.parts[1].by_chance < report.parts[1].proven);
+  REQUIRE(report.parts[1].estimate);
+  CHECK(*report.parts[1].estimate < report.parts[1].by_chance);
+}
+
+TEST_CASE("operands in TF32 are beyond the tolerance at chance of float32") {
+  std::mt19937_64 random(8);
+  const Tensor<double> a = random_tensor({4, 512}, random), b = random_tensor({512, 4}, random);
+  const OpTolerance tolerance = answer(request_of("gemm", {a, b})).parts[0].tolerance;
+  Tensor<double> in_tf32 = a;
+  for (double& x : in_tf32.values) x = narrow(x, FormatId::tf32);
+  int beyond = 0;
+  for (std::int64_t i = 0; i < 16; ++i)
+    beyond += std::abs(kernel(in_tf32, b, i / 4, i % 4, 0, FormatId::fp32) - exact_product(a, b, i / 4, i % 4)) >
+              tolerance.by_chance.values[at(i)];
+  CHECK(beyond > 8);
+}
+
+TEST_CASE("an order, a wide accumulator and few parts make a tolerance smaller; narrow sums make it larger") {
+  ToleranceRequest request = request_of("gemm");
+  request.k = 1024;
+  request.input = FormatId::bf16;
+  const double any = answer(request).parts[0].proven;
+  request.order = parse_summation_order("split-k:32+fma");
+  const double split = answer(request).parts[0].proven;
+  CHECK(split < any / 8);
+  request.order = {};
+  request.accumulator = FormatId::fp64;
+  request.output = FormatId::fp32;
+  CHECK(answer(request).parts[0].proven < any / 8);
+  request.accumulator = FormatId::bf16;
+  request.output = FormatId::bf16;
+  CHECK(answer(request).parts[0].proven > 1000 * any);
+}
+
+TEST_CASE("a kernel that keeps its steps in the accumulator has a smaller tolerance than one that stores them") {
+  ToleranceRequest request = request_of("attention");
+  request.k = 32;
+  request.keys = 64;
+  request.input = request.output = FormatId::bf16;
+  const double fused = answer(request).parts[0].proven;
+  request.stores_inside = true;
+  CHECK(answer(request).parts[0].proven > 2.0 * fused);
+  request.output = FormatId::fp32;
+  CHECK(answer(request).parts[0].proven < fused);
+}
+
+TEST_CASE("every op has a finite tolerance, small next to its results") {
+  for (const ToleranceOp& op : tolerance_ops()) {
+    CAPTURE(op.name);
+    ToleranceRequest request = request_of(std::string(op.name));
+    request.k = 64;
+    request.keys = 48;
+    const ToleranceReport report = answer(request);
+    for (const ToleranceOf& part : report.parts) {
+      CHECK(part.proven > 0.0);
+      CHECK(part.proven < 1e-3 * std::max(part.largest_result, 1e-2));
+    }
+    const Document document = document_of(report);
+    CHECK(document.exit_status == 0);
+    CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/tolerance-1.json",
+                        nlohmann::json::parse(to_json(document))) == "");
+    CHECK(contains(to_text(document), std::string(op.name)));
+  }
+}
+
+TEST_CASE("float32 functions and norms of this file are within the tolerances of their ops") {
+  std::mt19937_64 random(9);
+  const Tensor<double> x = random_tensor({5, 40}, random);
+  const OpTolerance softmax = answer(request_of("softmax", {x})).parts[0].tolerance;
+  const OpTolerance norm =
+      answer(request_of("rmsnorm", {x, Tensor<double>({40}, std::vector<double>(40, 1.0))})).parts[0].tolerance;
+  for (std::int64_t row = 0; row < 5; ++row) {
+    float sum = 0.0F, squares = 0.0F;
+    double exact_sum = 0.0, exact_squares = 0.0;
+    for (std::int64_t j = 0; j < 40; ++j) {
+      const double value = x.values[at(row * 40 + j)];
+      sum += std::exp(static_cast<float>(value));
+      squares += static_cast<float>(value) * static_cast<float>(value);
+      exact_sum += std::exp(value);
+      exact_squares += value * value / 40.0;
+    }
+    for (std::int64_t j = 0; j < 40; ++j) {
+      const std::size_t i = at(row * 40 + j);
+      const auto value = static_cast<float>(x.values[i]);
+      const double of_softmax = static_cast<double>(std::exp(value) / sum),
+                   of_norm = static_cast<double>(value / std::sqrt(squares / 40.0F + 1e-6F));
+      CHECK(std::abs(of_softmax - std::exp(x.values[i]) / exact_sum) <= softmax.proven.values[i]);
+      CHECK(std::abs(of_norm - x.values[i] / std::sqrt(exact_squares + 1e-6)) <= norm.proven.values[i]);
+    }
+  }
+}
+
+TEST_CASE("what a tolerance lacks or does not take is said") {
+  CHECK(contains(refusal(request_of("gem")), "there is no op 'gem'; there are: gemm, conv"));
+  CHECK(contains(refusal(request_of("gemm")), "give --k"));
+  ToleranceRequest attention = request_of("attention");
+  attention.k = 8;
+  CHECK(contains(refusal(attention), "needs --keys"));
+  ToleranceRequest rotary = request_of("rotary");
+  rotary.k = 7;
+  CHECK(contains(refusal(rotary), "--k is odd"));
+  CHECK(refusal(request_of("gemm", {Tensor<double>({2, 3}), Tensor<double>({4, 2})})) != "");
+  CHECK(contains(refusal(request_of("gelu", {Tensor<double>({1}, {std::nan("")})})), "finite floating-point numbers"));
+  ToleranceRequest overflow = request_of("gemm");
+  overflow.k = 4096;
+  overflow.magnitude = 100.0;
+  overflow.output = FormatId::fp16;
+  const Document document = document_of(answer(overflow));
+  CHECK(document.exit_status == 1);
+  CHECK(contains(document.headline, "NO TOLERANCE"));
+}
