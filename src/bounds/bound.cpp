@@ -258,8 +258,8 @@ private:
 
   static std::optional<ReadingTest> test_readings(const NodeView& view, const Setting& setting,
                                                   const Tensor<Ball>& exact) {
-    if (multiplies_matrices(view.node->op)) return test_operand_readings(view, setting, exact);
-    return test_op_variants(view, setting, exact);
+    std::optional<ReadingTest> of_operands = test_operand_readings(view, setting, exact);
+    return of_operands ? of_operands : test_op_variants(view, setting, exact);
   }
 
   NodeView view_of(const Node& node) const {

@@ -242,3 +242,64 @@ TEST_CASE(
     CHECK(exit_status(comparison, {}) == (is_certain ? 1 : 0));
   }
 }
+
+TEST_CASE("operands of convolutions and of einsums that were read as TF32 are named, and honest ones are not") {
+  std::mt19937_64 random(77);
+  const auto tensor = [&](Shape shape) {
+    Tensor<float> made(std::move(shape));
+    for (float& x : made.values) x = static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1.0);
+    return made;
+  };
+  constexpr std::size_t channels = 24, results = 6, length = 20, taps = 3;
+  const Tensor<float> x = tensor({1, channels, length}), w = tensor({results, channels, taps}),
+                      bias = tensor({results});
+  for (const bool is_einsum : {false, true})
+    for (const Read& read : {Read{"as it is"}, planted[0]}) {
+      CAPTURE(is_einsum);
+      CAPTURE(read.name);
+      Graph graph;
+      const ValueId input = graph.add_input("x", ElementType::f32, {{1, ""}, {channels, ""}, {length, ""}});
+      const ValueId weights = graph.add_constant("w", StoredTensor::from(w));
+      Tensor<float> y({1, results, length - taps + 1});
+      for (std::size_t r = 0; r < results; ++r)
+        for (std::size_t i = 0; i + taps <= length; ++i) {
+          float sum = 0.0F;
+          for (std::size_t c = 0; c < channels; ++c)
+            for (std::size_t t = 0; t < taps; ++t)
+              sum += read(x.values[c * length + i + t]) * read(w.values[(r * channels + c) * taps + t]);
+          y.values[r * (length - taps + 1) + i] = sum + bias.values[r];
+        }
+      if (is_einsum) {
+        y = Tensor<float>({1, length, results});
+        for (std::size_t i = 0; i < length; ++i)
+          for (std::size_t r = 0; r < results; ++r) {
+            float sum = 0.0F;
+            for (std::size_t c = 0; c < channels; ++c)
+              sum += read(x.values[c * length + i]) * read(w.values[(r * channels + c) * taps]);
+            y.values[i * results + r] = sum;
+          }
+        const ValueId first = graph.add_node("first", op::Gather{2, {}, {0}}, {weights});
+        graph.outputs = {graph.add_node("layer", op::Einsum{"bcl,rc->blr"}, {input, first})};
+      } else {
+        const ValueId added = graph.add_constant("bias", StoredTensor::from(bias));
+        op::Conv conv;
+        graph.outputs = {graph.add_node("layer", conv, {input, weights, added})};
+      }
+      Inputs inputs;
+      inputs.tensors = {{"x", StoredTensor::from(x)}};
+      Trace trace = cpu_evaluator(cpu_arithmetic("fp32", parse_summation_order("sequential"))).run(graph, inputs);
+      trace.layers.back().output = StoredTensor::from(Tensor<float>(trace.layers.back().output.shape(), y.values));
+      trace.provenance.program = "plain loops";
+      trace.arithmetic.order = {};
+      JudgeOptions options;
+      options.bounds = {BoundKind::componentwise};
+      const Comparison comparison = judge(graph, trace, options).comparison;
+      const LayerSummary& layer = comparison.layers.back();
+      const bool is_honest = read.bits == 23;
+      CHECK((layer.status < Status::undecided) == is_honest);
+      if (is_honest) continue;
+      REQUIRE(layer.nearest_reading);
+      CHECK(layer.nearest_reading->is_decisive);
+      CHECK(to_string(layer.nearest_reading->nearest) == "tf32");
+    }
+}

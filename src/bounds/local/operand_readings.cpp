@@ -13,11 +13,13 @@
 
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/local/other_orders.hpp"
+#include "bounds/local/product_inside.hpp"
 #include "bounds/nodes/product_node.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/chance.hpp"
 #include "bounds/theorems/roundings.hpp"
 #include "bounds/theorems/sums.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/format.hpp"
 #include "linalg/ordered_product.hpp"
 
@@ -324,6 +326,10 @@ private:
 
 std::optional<ReadingTest> test_operand_readings(const NodeView& view, const Setting& setting,
                                                  const Tensor<Ball>& exact) {
+  if (!multiplies_matrices(view.node->op)) {
+    const std::optional<ProductInside> inside = product_inside(view, setting, exact);
+    return inside ? test_operand_readings(inside->view(), setting, inside->exact) : std::nullopt;
+  }
   const std::optional<Product> product = product_of(view);
   if (!product || product->plan.k == 0) return std::nullopt;
   return OperandReadings(*product, view, setting, exact).test();
