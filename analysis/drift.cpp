@@ -148,12 +148,20 @@ double DriftOp::introduced() const {
 }
 
 JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
-  JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt};
+  constexpr std::size_t most_kept = std::size_t{1} << 22;
+  JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt, {}};
   if (judged.judgement.interrupted || options.audit.draws > 0) return judged;
   const RecordChain chain = chain_records(run, options.most_numbers);
   if (chain.why_not.empty()) judged.arithmetic = chain.trace.arithmetic;
   JudgeOptions from_input = options.judge;
   from_input.progress = {};
+  from_input.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t) {
+    for (const ValueId output : chain.graph.outputs) {
+      const std::optional<std::size_t> node = chain.graph.producer(output);
+      if (!node || !chain.results[*node] || reference.layers[*node].size() > most_kept) continue;
+      judged.exact[{chain.results[*node]->record, chain.results[*node]->result}] = reference.layers[*node];
+    }
+  };
   judge_from_input(run, chain, from_input, judged.judgement);
   return judged;
 }
@@ -301,6 +309,7 @@ public:
     compare_sources();
     compare_values();
     judge_as_b();
+    compare_decisions();
     for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle(i);
     name_what_is_alone();
     find_culprit();
@@ -419,6 +428,28 @@ private:
     drift_.amplifies = drift_.ops.size();
   }
 
+  // ---- decisions
+
+  void compare_decisions() {
+    std::set<std::size_t> read;
+    for (const AlignedResult& one : alignment_.results) read.insert(one.reads.begin(), one.reads.end());
+    for (std::size_t i = 0; i < alignment_.results.size(); ++i) {
+      const AlignedResult& one = alignment_.results[i];
+      const std::string id = id_of(run_a_, one.a);
+      const Shape& shape = run_a_.shape_of(id);
+      if (read.count(i) != 0 || !is_float(run_a_.type_of(id)) || shape.size() < 2 || shape.back() < 2) continue;
+      const auto numbers = numbers_of_both(run_a_, id, run_b_, id_of(run_b_, one.b), drift_.rows);
+      if (!numbers || run_a_.part_of(id)) continue;
+      const auto exact = a_.exact.find({one.a.record, one.a.result});
+      const bool is_known = !drift_.rows && exact != a_.exact.end() && exact->second.size() == numbers->a.size();
+      drift_.decisions.push_back(
+          decisions_of(drift_.ops[i].name, *numbers, is_known && drift_.sources.empty() ? &exact->second : nullptr));
+    }
+  }
+
+  /// Whether a value is made of integers: choices among the numbers that it reads.
+  bool is_choice(const AlignedResult& one) const { return !is_float(run_b_.type_of(id_of(run_b_, one.b))); }
+
   // ---- the first run as one of the second run's network
 
   void judge_as_b() {
@@ -475,6 +506,13 @@ private:
     if (const std::string bug = bug_of(op, one, i); !bug.empty()) return is(DriftVerdict::bug, bug);
     if (const std::string odd = oddity_of(op, one, i); !odd.empty()) return is(DriftVerdict::suspicious, odd);
     if (op.difference && op.difference->is_zero()) return is(DriftVerdict::expected, "the same numbers");
+    if (op.difference && is_choice(one)) {
+      const std::string count =
+          fmt::format("{} of {} choices differ", op.difference->differing, op.difference->elements);
+      if (op.has_same_operands)
+        return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule");
+      return is(DriftVerdict::expected, count + ", as the numbers that they are made of do");
+    }
     if (const std::string open = open_of(op, one); !open.empty()) return is(DriftVerdict::undecided, open);
     is(DriftVerdict::expected, explanation_of(op));
   }

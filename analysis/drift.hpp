@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "analysis/decisions.hpp"
 #include "analysis/judge_records.hpp"
 #include "driftbound/trace/run_alignment.hpp"
 
@@ -90,6 +93,7 @@ struct RunsDrift {
   std::vector<DriftOp> ops;          ///< in the order of the first run
   std::vector<DriftSource> sources;  ///< those that differ
   std::vector<DriftAlone> only_a, only_b;
+  std::vector<Decisions> decisions;  ///< of values with two classes or more that no other aligned value reads
   std::vector<std::string> sources_only_a, sources_only_b;  ///< ids
   std::optional<AlignedRows> rows;
   std::optional<std::size_t> culprit;    ///< the first op that has the verdict, unless that is `expected`
@@ -112,6 +116,8 @@ struct JudgedRun {
   const RecordedRun* run = nullptr;
   Judgement judgement;
   std::optional<ArithmeticModel> arithmetic;  ///< of the network that its records are; empty: they are none
+  /// Exact values of the network's outputs, by record and result; of small ones.
+  std::map<std::pair<std::size_t, std::size_t>, Tensor<Ball>> exact;
 };
 /// Judges a run alone: every op, and the network from the input on where there is one.
 /// Throws:    what judge_records() throws

@@ -117,6 +117,48 @@ std::string alignment_text(const RunsDrift& drift) {
   return text;
 }
 
+/// "Choices by 'head': 3 of 512 rows differ (2.1 expected of independent noise); …"
+std::string text_of(const Decisions& one) {
+  std::string text = fmt::format("Choices by '{}', the largest of {} in each row: {} of {} rows differ", one.name,
+                                 one.classes, one.flips, one.rows);
+  text += fmt::format(" (independent noise of this size would make {})", brief(one.estimate_of_flips));
+  if (one.ties > 0) text += fmt::format("; {} rows have ties, of which the first counts", one.ties);
+  if (one.certain) text += fmt::format("; in {} both are those of the exact network, proven", *one.certain);
+  text += fmt::format(
+      ". Softmax of both: Jensen-Shannon divergence {} at most, log-probability of the first run's choice "
+      "{} apart at most.",
+      error_text(one.largest_divergence), error_text(one.largest_log_ratio));
+  const std::vector<RowDecision>& rows = one.flipped.empty() ? one.nearest : one.flipped;
+  if (rows.empty()) return text;
+  text += one.flipped.empty() ? " Smallest gaps:" : " Differing rows:";
+  constexpr std::size_t most = 3;
+  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i)
+    text += fmt::format("{} row {}, {}{} with gaps {} and {}", i == 0 ? "" : ";", rows[i].row, rows[i].winner_a,
+                        rows[i].winner_a == rows[i].winner_b ? "" : fmt::format(" and {}", rows[i].winner_b),
+                        brief(rows[i].gap_a), brief(rows[i].gap_b));
+  return text + ".";
+}
+
+Json json_of_rows(const std::vector<RowDecision>& rows) {
+  Json list = Json::array();
+  for (const RowDecision& row : rows)
+    list.push_back(object("row"_key = row.row, "winner_first"_key = row.winner_a, "winner_second"_key = row.winner_b,
+                          "gap_first"_key = row.gap_a, "gap_second"_key = row.gap_b));
+  return list;
+}
+
+Json json_of_decisions(const std::vector<Decisions>& decisions) {
+  Json list = Json::array();
+  for (const Decisions& one : decisions)
+    list.push_back(object("name"_key = one.name, "rows"_key = one.rows, "classes"_key = one.classes,
+                          "flips"_key = one.flips, "ties"_key = one.ties, "certain"_key = one.certain,
+                          "estimate_of_flips"_key = one.estimate_of_flips, "mean_divergence"_key = one.mean_divergence,
+                          "largest_divergence"_key = one.largest_divergence,
+                          "largest_log_ratio"_key = one.largest_log_ratio, "flipped"_key = json_of_rows(one.flipped),
+                          "nearest"_key = json_of_rows(one.nearest)));
+  return list;
+}
+
 Section remarks_of(const RunsDrift& drift) {
   Section section;
   const auto add = [&](std::string text, Style style = Style::plain) {
@@ -145,6 +187,7 @@ Section remarks_of(const RunsDrift& drift) {
   if (drift.amplifies && drift.amplification > 2.0)
     add(fmt::format("'{}' amplifies most: its relative difference is {} times that of what it reads.",
                     drift.ops[*drift.amplifies].name, brief(drift.amplification)));
+  for (const Decisions& one : drift.decisions) add(text_of(one));
   if (!drift.not_as_b.empty())
     add("The first run's numbers are not held against the second run's network: " + drift.not_as_b + ".");
   return section;
@@ -201,6 +244,7 @@ Json json_of_drift(const RunsDrift& drift) {
                 "interrupted"_key = drift.interrupted, "rows"_key = rows, "ops"_key = ops, "sources"_key = sources,
                 "only_first"_key = json_of_alone(drift.only_a), "only_second"_key = json_of_alone(drift.only_b),
                 "sources_only_first"_key = drift.sources_only_a, "sources_only_second"_key = drift.sources_only_b,
+                "decisions"_key = json_of_decisions(drift.decisions),
                 "not_as_second"_key = text_or_null(drift.not_as_b));
 }
 

@@ -15,7 +15,7 @@
 namespace driftbound::analysis {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 /// The result of the op as one recorded layer of a program that is not this one.
 Trace trace_of(const Graph& graph, const Inputs& inputs, const ArithmeticModel& arithmetic,
@@ -31,7 +31,7 @@ Trace trace_of(const Graph& graph, const Inputs& inputs, const ArithmeticModel& 
 
 /// The smallest of some local bounds, by element.
 std::vector<double> smallest(const LayerBounds& bounds, std::size_t size, bool by_chance) {
-  std::vector<double> values(size, infinity);
+  std::vector<double> values(size, unbounded);
   for (const BoundResult& bound : bounds.local) {
     const bool counts = bound.guarantee == Guarantee::proven || bound.guarantee == Guarantee::conditional ||
                         (by_chance && bound.guarantee == Guarantee::probabilistic);
@@ -42,7 +42,7 @@ std::vector<double> smallest(const LayerBounds& bounds, std::size_t size, bool b
 
 /// Away from 0 to a number of the format that a result is stored in, if it is off by `error` at most.
 double largest_result(double exact, double error, const Format& stored) {
-  const double largest = round_to(std::nextafter(std::abs(exact) + error, infinity), stored, Rounding::up);
+  const double largest = round_to(std::nextafter(std::abs(exact) + error, unbounded), stored, Rounding::up);
   return std::copysign(std::isfinite(largest) ? largest : stored.largest, exact);
 }
 
@@ -86,7 +86,7 @@ OpTolerance tolerance_of(const Graph& graph, const Inputs& inputs, const Arithme
   tolerance.proven = {exact.shape, smallest(bounds, result.size(), false)};
   tolerance.by_chance = {exact.shape, smallest(bounds, result.size(), true)};
   for (std::size_t i = 0; i < result.size(); ++i) {
-    if (!std::isfinite(first[i])) tolerance.proven.values[i] = tolerance.by_chance.values[i] = infinity;
+    if (!std::isfinite(first[i])) tolerance.proven.values[i] = tolerance.by_chance.values[i] = unbounded;
     for (Tensor<double>* of : {&tolerance.proven, &tolerance.by_chance})
       of->values[i] = (Magnitude(of->values[i]) + Magnitude(radii[i])).value();
   }

@@ -351,3 +351,64 @@ TEST_CASE("The report of a drift has its schema, a line and a case an op, and th
   CHECK(contains(to_text(document), "BUG: at 'fc/aten::addmm'"));
   CHECK(contains(to_html(document), "the runs read other numbers"));
 }
+
+TEST_CASE("Choices of two runs are compared row by row, and those of the exact network are proven") {
+  const Tensor<float> a({4, 3}, {1, 2, 3, 5, 5, 0, 0, 2, 1.5F, 9, 0, 0});
+  Tensor<float> b = a;
+  b.values[8] = 2.5F;  // row 2: another choice
+  b.values[0] = 1.25F;
+  Tensor<Ball> exact({4, 3});
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    exact.values[i].hi = static_cast<double>(a.values[i]);
+    exact.values[i].radius = Magnitude(i < 3 ? 0.75 : 0.01);  // row 0: not certain
+  }
+  const Decisions decisions = decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, &exact);
+  CHECK(decisions.rows == 4);
+  CHECK(decisions.classes == 3);
+  CHECK(decisions.flips == 1);
+  CHECK(decisions.ties == 1);
+  CHECK(decisions.certain == 1);  // row 3; row 1 is a tie, row 2 flips
+  REQUIRE(decisions.flipped.size() == 1);
+  CHECK(decisions.flipped[0].row == 2);
+  CHECK(decisions.flipped[0].winner_a == 1);
+  CHECK(decisions.flipped[0].winner_b == 2);
+  CHECK(decisions.flipped[0].gap_a == 0.5);
+  CHECK(decisions.nearest[0].row == 1);
+  const double sigma = std::sqrt((1.0 + 0.0625) / 12.0), root = std::sqrt(2.0);
+  const auto phi = [&](double gap) { return 0.5 * std::erfc(gap / (sigma * root) / root); };
+  CHECK(decisions.estimate_of_flips == doctest::Approx(phi(1.0) + phi(0.0) + phi(0.5) + phi(9.0)));
+  CHECK(decisions.largest_log_ratio > 0.1);
+  CHECK(decisions.largest_divergence > decisions.mean_divergence);
+  CHECK(decisions_of("y", {StoredTensor::from(a), StoredTensor::from(a)}, nullptr).estimate_of_flips == 0.0);
+  CHECK_FALSE(decisions_of("y", {StoredTensor::from(a), StoredTensor::from(a)}, nullptr).certain);
+}
+
+TEST_CASE("Choices that differ on the same numbers are another rule, and those on other numbers follow them") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& file, bool is_moved, std::int64_t choice) {
+    RecordingWriter writer;
+    const Matrix x = rows_of_input(4);
+    Matrix y = x;
+    for (float& value : y.values) value = std::exp(value);
+    if (is_moved) y.values[3] = std::nextafter(y.values[3], 9.0F);
+    writer.value("x", StoredTensor::from(x));
+    writer.value("y", StoredTensor::from(y));
+    writer.value("i", StoredTensor::from(Tensor<std::int64_t>({4}, {choice, 2, 3, 4})));
+    writer.record("aten::exp", {"x"}, {"y"}, {}, "e");
+    writer.record("aten::argmax", {"y"}, {"i"}, {{"dim", -1}}, "choice");
+    writer.write(file);
+  };
+  const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),
+                    c = folder.file("c.safetensors");
+  write(a, false, 1);
+  write(b, false, 7);
+  write(c, true, 7);
+  const RecordedRun run_a(a), run_b(b), run_c(c);
+  const JudgedRun of_a = judge_run_alone(run_a, options());
+  const RunsDrift same = compare_runs(of_a, judge_run_alone(run_b, options()), options());
+  CHECK(same.verdict == DriftVerdict::bug);
+  CHECK(contains(op_of(same, "choice").reason, "by another rule"));
+  const RunsDrift moved = compare_runs(of_a, judge_run_alone(run_c, options()), options());
+  CHECK(moved.verdict == DriftVerdict::expected);
+  CHECK(contains(op_of(moved, "choice").reason, "1 of 4 choices differ, as the numbers"));
+}
