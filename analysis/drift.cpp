@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/drift_verdict.hpp"
 #include "analysis/text.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
@@ -203,27 +204,6 @@ private:
   std::map<std::pair<std::string, std::int64_t>, const LayerSummary*> layers_;
 };
 
-/// "error 1.2e-3 against 2.3e-6": where a layer is beyond a bound of that kind; empty: nowhere.
-std::string excess_of(const LayerSummary& layer, bool is_proven) {
-  for (const ScopeSummary* scope : {&layer.local, &layer.accumulated})
-    for (const BoundSummary& bound : scope->bounds)
-      if (bound.worst && bound.violations > 0 && (is_proven ? bound.gives_verdict() : bound.is_improbable()))
-        return fmt::format("error {}", excess_text(bound.worst->error, bound.worst->bound));
-  return "";
-}
-
-std::string reading_of(const LayerSummary& layer) {
-  const bool is_decisive = layer.nearest_reading && layer.nearest_reading->is_decisive;
-  return is_decisive ? describe(*layer.nearest_reading) : "";
-}
-
-/// What is wrong with a layer of a run that holds no bound, or hardly.
-std::string complaint_of(const LayerSummary& layer) {
-  const std::string excess = excess_of(layer, layer.status == Status::violated), reading = reading_of(layer);
-  if (excess.empty()) return reading;
-  return excess + (reading.empty() ? "" : "; " + reading);
-}
-
 /// Numbers by which programs pack batches, as opposed to those that say what is computed.
 bool is_of_rows(const Attribute& a, const Attribute& b, const AlignedRows& rows) {
   const auto* x = std::get_if<std::int64_t>(&a.value);
@@ -306,13 +286,14 @@ public:
     if (alignment_.results.empty())
       throw InvalidArgument("the runs are of different models: no op of one is an op of the other");
     drift_.rows = alignment_.rows;
+    drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
     compare_sources();
     compare_values();
     judge_as_b();
     compare_decisions();
-    for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle(i);
+    for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle_op(i);
     name_what_is_alone();
-    find_culprit();
+    find_culprit(drift_);
     return std::move(drift_);
   }
 
@@ -374,9 +355,8 @@ private:
       if (const auto numbers = numbers_of_both(run_a_, id_of(run_a_, one.a), run_b_, id_of(run_b_, one.b), drift_.rows))
         op.difference = difference_of(*numbers);
       op.has_same_operands = one.operands == OperandsAre::same && reads_the_same(one);
-      if (const LayerSummary* layer = layers_a_.at(one.a)) take(*layer, op.a, op.error_a, op.from_input_a);
-      if (const LayerSummary* layer = layers_b_.at(one.b)) take(*layer, op.b, op.error_b, op.from_input_b);
-      op.apart_at_most = any_runs_apart(op);
+      take_reports(op, layers_a_.at(one.a), layers_b_.at(one.b));
+      op.apart_at_most = any_runs_apart(a_.judgement.comparison, op.name, b_.judgement.comparison, op.name_b);
       if (!drift_.first && op.difference && !op.difference->is_zero()) drift_.first = drift_.ops.size();
       note_amplification(one, op);
       drift_.ops.push_back(std::move(op));
@@ -385,26 +365,6 @@ private:
 
   static std::string name_of_result(const Record& record, RecordedResult at) {
     return record.results.size() > 1 && at.result > 0 ? fmt::format("{}[{}]", record.name, at.result) : record.name;
-  }
-
-  static void take(const LayerSummary& layer, Status& status, double& error, std::optional<double>& from_input) {
-    status = layer.status;
-    error = layer.local.max_error;
-    if (layer.accumulated.elements > 0) from_input = layer.accumulated.max_error;
-  }
-
-  /// The sum of what bounds of any run say of an output of both networks.
-  std::optional<double> any_runs_apart(const DriftOp& op) const {
-    const auto of_any_run = [](const JudgedRun& run, const std::string& name) -> std::optional<double> {
-      for (const OutputSummary& output : run.judgement.comparison.outputs) {
-        const BoundSummary* bound =
-            output.name == name ? find_bound(output.scope, BoundKind::adjoint_any_order) : nullptr;
-        if (bound != nullptr && bound->infinite == 0 && bound->checked > 0) return bound->max_bound;
-      }
-      return std::nullopt;
-    };
-    const std::optional<double> of_a = of_any_run(a_, op.name), of_b = of_any_run(b_, op.name_b);
-    return of_a && of_b ? std::optional(*of_a + *of_b) : std::nullopt;
   }
 
   bool reads_the_same(const AlignedResult& one) const {
@@ -446,9 +406,6 @@ private:
           decisions_of(drift_.ops[i].name, *numbers, is_known && drift_.sources.empty() ? &exact->second : nullptr));
     }
   }
-
-  /// Whether a value is made of integers: choices among the numbers that it reads.
-  bool is_choice(const AlignedResult& one) const { return !is_float(run_b_.type_of(id_of(run_b_, one.b))); }
 
   // ---- the first run as one of the second run's network
 
@@ -496,50 +453,24 @@ private:
 
   // ---- verdicts
 
-  void settle(std::size_t i) {
-    DriftOp& op = drift_.ops[i];
+  void settle_op(std::size_t i) {
     const AlignedResult& one = alignment_.results[i];
-    const auto is = [&](DriftVerdict verdict, std::string reason) {
-      op.verdict = verdict;
-      op.reason = std::move(reason);
-    };
-    if (const std::string bug = bug_of(op, one, i); !bug.empty()) return is(DriftVerdict::bug, bug);
-    if (const std::string odd = oddity_of(op, one, i); !odd.empty()) return is(DriftVerdict::suspicious, odd);
-    if (op.difference && op.difference->is_zero()) return is(DriftVerdict::expected, "the same numbers");
-    if (op.difference && is_choice(one)) {
-      const std::string count =
-          fmt::format("{} of {} choices differ", op.difference->differing, op.difference->elements);
-      if (op.has_same_operands)
-        return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule");
-      return is(DriftVerdict::expected, count + ", as the numbers that they are made of do");
+    const Record &record_a = run_a_.records()[one.a.record], &record_b = run_b_.records()[one.b.record];
+    OpEvidence evidence;
+    evidence.a = layers_a_.at(one.a);
+    evidence.b = layers_b_.at(one.b);
+    evidence.other_numbers = source_of(one, false);
+    evidence.rounded_numbers = source_of(one, true);
+    if (one.operands == OperandsAre::other) {
+      evidence.other_function = fmt::format("its operand {} is another value in the second run", one.other_slot);
+    } else if (const std::string argument = other_argument(record_a, record_b, drift_.rows); !argument.empty()) {
+      evidence.other_function = "the runs compute other functions: " + argument;
     }
-    if (const std::string open = open_of(op, one); !open.empty()) return is(DriftVerdict::undecided, open);
-    is(DriftVerdict::expected, explanation_of(op));
-  }
-
-  std::string violation_of(Status status, const LayerSummary* layer, std::string_view run) const {
-    if (status != Status::violated || layer == nullptr) return "";
-    return fmt::format("the {} run exceeds its own bound: {}", run, complaint_of(*layer));
-  }
-
-  std::string bug_of(const DriftOp& op, const AlignedResult& one, std::size_t i) const {
-    if (op.difference && op.difference->not_finite_a != op.difference->not_finite_b)
-      return fmt::format("{} elements are not finite in the {} run alone",
-                         std::max(op.difference->not_finite_a, op.difference->not_finite_b),
-                         op.difference->not_finite_b > op.difference->not_finite_a ? "second" : "first");
-    for (const std::string& text :
-         {violation_of(op.a, layers_a_.at(one.a), "first"), violation_of(op.b, layers_b_.at(one.b), "second")})
-      if (!text.empty()) return text;
-    if (const std::string source = source_of(one, false); !source.empty()) return source;
-    if (one.operands == OperandsAre::other)
-      return fmt::format("its operand {} is another value in the second run", one.other_slot);
-    const std::string argument =
-        other_argument(run_a_.records()[one.a.record], run_b_.records()[one.b.record], drift_.rows);
-    const bool differs = !op.difference || !op.difference->is_zero();
-    if (!argument.empty() && differs) return "the runs compute other functions: " + argument;
-    if (op.as_b == Status::violated && source_of(one, true).empty())
-      return "the first run's numbers are not those of the second run's function: " + complaints_.at(i);
-    return "";
+    if (const auto found = complaints_.find(i); found != complaints_.end()) evidence.complaint_as_b = found->second;
+    evidence.is_choice = !is_float(run_b_.type_of(id_of(run_b_, one.b)));
+    evidence.is_same_op = one.by == AlignedBy::op && one.operands == OperandsAre::same && record_a.op == record_b.op;
+    evidence.adds_and_multiplies = adds_and_multiplies(one.kind);
+    settle(drift_.ops[i], evidence, drift_.ops.size());
   }
 
   /// Which of the numbers from outside that an op reads differ; those that are rounded alone, or the others.
@@ -555,58 +486,6 @@ private:
                          error_text(source.difference->largest / source.difference->scale));
     }
     return "";
-  }
-
-  std::string oddity_of(const DriftOp& op, const AlignedResult& one, std::size_t i) const {
-    const auto improbable = [&](Status status, const LayerSummary* layer, std::string_view run) -> std::string {
-      if (status != Status::improbable || layer == nullptr) return "";
-      return fmt::format("the {} run is not rounding as modelled: {}", run, complaint_of(*layer));
-    };
-    for (const std::string& text :
-         {improbable(op.a, layers_a_.at(one.a), "first"), improbable(op.b, layers_b_.at(one.b), "second")})
-      if (!text.empty()) return text;
-    if (const std::string source = source_of(one, true); !source.empty()) return source;
-    if (op.as_b == Status::improbable)
-      return "the first run's numbers are hardly those of the second run's function: " + complaints_.at(i);
-    if (!op.has_same_operands || !op.difference || !adds_and_multiplies(one.kind)) return "";
-    constexpr double standard_errors = 4.0;
-    const RunDifference& difference = *op.difference;
-    const double most =
-        std::max(standard_errors, std::sqrt(2.0 * std::log(1e4 * static_cast<double>(drift_.ops.size()))));
-    if (!(difference.mean_error > 0.0) || !(std::abs(difference.mean) > most * difference.mean_error)) return "";
-    return fmt::format("on the same operands the mean difference is {}, {:.0f} standard errors from 0",
-                       error_text(difference.mean), std::abs(difference.mean) / difference.mean_error);
-  }
-
-  /// What leaves open whether both runs compute the same function within their bounds.
-  std::string open_of(const DriftOp& op, const AlignedResult& one) const {
-    const auto open = [&](Status status, std::string_view run) -> std::string {
-      if (status == Status::not_checked) return fmt::format("the {} run's op is not judged", run);
-      if (status == Status::undecided) return fmt::format("no bound decides the {} run's op", run);
-      if (status == Status::invalid) return fmt::format("the {} run has values that are not finite", run);
-      return "";
-    };
-    if (const std::string text = open(op.a, "first"); !text.empty()) return text;
-    if (const std::string text = open(op.b, "second"); !text.empty()) return text;
-    const bool holds_as_b = op.as_b == Status::holds || op.as_b == Status::approaches;
-    const bool is_same_op = one.by == AlignedBy::op && one.operands == OperandsAre::same &&
-                            run_a_.records()[one.a.record].op == run_b_.records()[one.b.record].op;
-    if (holds_as_b || is_same_op) return "";
-    return "the runs compute it by other ops, and the first run's numbers could not be held against the second run's";
-  }
-
-  std::string explanation_of(const DriftOp& op) const {
-    if (!op.difference) return "each run is within its own bounds; its numbers are not compared";
-    std::string text = fmt::format("{} apart; ", error_text(op.difference->largest));
-    if (op.from_input_a && op.from_input_b) {
-      text += fmt::format("the runs are within {} and {} of the exact value", error_text(*op.from_input_a),
-                          error_text(*op.from_input_b));
-    } else {
-      text += fmt::format("on their own operands the runs are within {} and {} of the exact op", error_text(op.error_a),
-                          error_text(op.error_b));
-    }
-    if (op.apart_at_most) text += fmt::format("; any two such runs are within {}", bound_text(*op.apart_at_most));
-    return text;
   }
 
   void name_what_is_alone() {
@@ -627,24 +506,6 @@ private:
     drift_.only_b = name(run_b_, layers_b_, alignment_.only_b);
     drift_.sources_only_a = alignment_.sources_only_a;
     drift_.sources_only_b = alignment_.sources_only_b;
-  }
-
-  static DriftVerdict verdict_of(const DriftAlone& one) {
-    if (one.status == Status::violated) return DriftVerdict::bug;
-    return one.status == Status::improbable ? DriftVerdict::suspicious : DriftVerdict::expected;
-  }
-
-  void find_culprit() {
-    for (const DriftOp& op : drift_.ops) drift_.verdict = std::max(drift_.verdict, op.verdict);
-    for (const std::vector<DriftAlone>* side : {&drift_.only_a, &drift_.only_b})
-      for (const DriftAlone& one : *side) drift_.verdict = std::max(drift_.verdict, verdict_of(one));
-    drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
-    if (drift_.verdict == DriftVerdict::expected) return;
-    for (std::size_t i = 0; i < drift_.ops.size() && !drift_.culprit; ++i)
-      if (drift_.ops[i].verdict == drift_.verdict) drift_.culprit = i;
-    for (const std::vector<DriftAlone>* side : {&drift_.only_a, &drift_.only_b})
-      for (const DriftAlone& one : *side)
-        if (!drift_.culprit && !drift_.alone && verdict_of(one) == drift_.verdict) drift_.alone = one;
   }
 
   const JudgedRun &a_, &b_;

@@ -130,4 +130,19 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options);
 /// Source:    docs/theory.md T-137
 RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options);
 
+/// A run of a model, and what is said of it alone.
+struct TracedRun {
+  Graph graph;  ///< of what is recorded
+  Trace trace;
+  Judgement judgement;
+  std::map<std::string, Tensor<Ball>> exact;  ///< exact values of outputs, by the node's name; of small ones
+};
+/// Throws:    what judge() throws
+TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options);
+
+/// Compares two runs of one model on the same inputs, layer by layer: layers are the same by their names.
+/// Throws:    InvalidArgument where the inputs differ, or no layer is recorded in both
+/// Source:    docs/theory.md T-137
+RunsDrift compare_traces(const TracedRun& a, const TracedRun& b);
+
 }  // namespace driftbound::analysis

@@ -313,7 +313,7 @@ Document document_of(const DriftReport& report) {
   Section about;
   for (const DriftRunContext& run : report.runs) {
     about.push_back(
-        Paragraph{fmt::format("{} · {} · {} records", run.file, run.provenance.program, run.records), Style::line});
+        Paragraph{fmt::format("{} · {} · {} results", run.file, run.provenance.program, run.records), Style::line});
     for (const std::string& problem : run.problems) about.push_back(Paragraph{problem, Style::warning});
   }
   document.sections = {{}, std::move(about)};

@@ -53,7 +53,9 @@ std::string unsupported_block(const ModelDescription& description) {
 
 std::string layer_lines(const Graph& graph, const std::vector<Shape>& shapes) {
   std::size_t names = 32, ops = 10, extents = 20;
-  const auto shape_of = [&](const Node& node) { return shapes.empty() ? "?" : to_string(shapes[node.output]); };
+  const auto shape_of = [&](const Node& node) {
+    return shapes.empty() ? "?" : driftbound::to_string(shapes[node.output]);
+  };
   for (const Node& node : graph.nodes) {
     names = std::max(names, node.name.size());
     ops = std::max(ops, std::string_view(name_of(node.op)).size());

@@ -1,8 +1,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/drift_report.hpp"
@@ -12,43 +15,63 @@
 #include "cli/parse.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/recorded_graph.hpp"
 
 namespace driftbound::cli {
 namespace {
 
 struct DriftSettings {
   std::string command;
-  std::vector<std::string> runs;
+  std::vector<std::string> files;
+  InputOptions inputs;
+  RunSettings run;
+  std::vector<std::string> orders, arithmetics;
+  std::vector<std::int64_t> batches;
   Outputs outputs;
   std::string memory;  ///< empty: half of what is free
   double failure_probability = 1e-9;
-  int max_precision = 4096, threads = 0;
+  int max_precision = 4096;
   std::int64_t audit = 0;
-  std::uint64_t seed = 1;
+
+  bool makes_runs() const { return !orders.empty() || !arithmetics.empty() || !batches.empty(); }
+  bool is_of_recordings() const { return !files.empty() && is_recorded_run(files.front()); }
 };
 
 /// Throws:    InvalidArgument
 void check(const DriftSettings& settings) {
-  if (settings.runs.size() < 2)
-    throw InvalidArgument("drift: give two recorded runs, or more: drift A.safetensors B.safetensors");
-  for (const std::string& file : settings.runs)
-    if (!is_recorded_run(file))
-      throw InvalidArgument("drift: " + file +
-                            " is no run that was recorded op by op (trace version 2, docs/file-formats.md)");
+  const std::vector<std::string>& files = settings.files;
   if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
     throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+  if (settings.is_of_recordings()) {
+    if (settings.makes_runs())
+      throw InvalidArgument(
+          "drift: --orders, --arithmetics and --batches make runs of a model; recordings are compared as they are");
+    if (files.size() < 2)
+      throw InvalidArgument("drift: give two recorded runs, or more: drift A.safetensors B.safetensors");
+    for (const std::string& file : files)
+      if (!is_recorded_run(file))
+        throw InvalidArgument("drift: " + file +
+                              " is no run that was recorded op by op (trace version 2, docs/file-formats.md)");
+    return;
+  }
+  if (settings.makes_runs() && files.size() > 2)
+    throw InvalidArgument("drift: give the model and at most one file of inputs for runs that are made here");
+  if (!settings.makes_runs() && files.size() < 3)
+    throw InvalidArgument(
+        "drift: give two recorded runs (drift A.safetensors B.safetensors), a model and two traces of it (drift MODEL "
+        "A.safetensors B.safetensors), or a model and --orders, --arithmetics or --batches");
 }
 
 analysis::DriftOptions drift_options(const DriftSettings& settings) {
   constexpr std::uint64_t bytes_per_number = 512;  // two references and the bounds of a layer, roughly
   analysis::DriftOptions options;
   options.judge.precision.max_bits = settings.max_precision;
-  options.judge.precision.threads = thread_count(settings.threads);
+  options.judge.precision.threads = settings.run.thread_count();
   options.judge.failure_probability = settings.failure_probability;
   for (const BoundKind kind : {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic,
                                BoundKind::running, BoundKind::order_aware, BoundKind::adjoint_any_order})
     options.judge.bounds.emplace_back(kind);
-  options.audit = {settings.audit, settings.seed};
+  options.audit = {settings.audit, settings.inputs.seed};
   const std::uint64_t memory = settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
   options.judge.memory = memory;
   options.most_numbers = static_cast<std::int64_t>(memory / bytes_per_number);
@@ -62,49 +85,141 @@ analysis::JudgedRun judge_alone(const RecordedRun& run, const std::string& file,
   return analysis::judge_run_alone(run, options);
 }
 
+/// Compares recordings op by op. Returns false where the work was interrupted.
+bool compare_recordings(const DriftSettings& settings, const analysis::DriftOptions& options,
+                        analysis::DriftReport& report) {
+  const auto describe = [&](const std::string& file, const RecordedRun& run) {
+    report.runs.push_back({file, sha256_of_file(file), run.provenance(),
+                           static_cast<std::int64_t>(run.records().size()), run.problems()});
+  };
+  const RecordedRun first(settings.files.front());
+  const analysis::JudgedRun alone = judge_alone(first, settings.files.front(), settings, options);
+  describe(settings.files.front(), first);
+  for (std::size_t i = 1; i < settings.files.size() && !alone.judgement.interrupted; ++i) {
+    const RecordedRun other(settings.files[i]);
+    const analysis::JudgedRun judged = judge_alone(other, settings.files[i], settings, options);
+    if (judged.judgement.interrupted) return false;
+    report.drifts.push_back(analysis::compare_runs(alone, judged, options));
+    describe(settings.files[i], other);
+  }
+  return !alone.judgement.interrupted;
+}
+
+/// A run of the model, and what it is called.
+struct NamedTrace {
+  std::string name, sha256;
+  Graph graph;
+  Trace trace;
+};
+
+NamedTrace read_named(const LoadedModel& model, const std::string& file) {
+  RecordedRunOfModel run = read_recorded(model.graph, model.sha256, file, model.inputs.value_or(Inputs()));
+  require_finite_inputs(model.graph, run.trace.inputs, file);
+  return {file, sha256_of_file(file), std::move(run.graph), std::move(run.trace)};
+}
+
+/// The runs that --orders, --arithmetics and --batches ask for: the first of each, and every other one by itself.
+std::vector<std::pair<std::string, RunSettings>> asked_runs(const DriftSettings& settings) {
+  RunSettings base = settings.run;
+  if (!settings.orders.empty()) base.order = settings.orders.front();
+  if (!settings.arithmetics.empty()) base.arithmetic = settings.arithmetics.front();
+  if (!settings.batches.empty()) base.batch = settings.batches.front();
+  std::vector<std::pair<std::string, RunSettings>> runs;
+  const auto add = [&](const RunSettings& run) {
+    std::string name = run.arithmetic.empty() ? "the model's type" : run.arithmetic;
+    if (!run.order.empty()) name += ", " + run.order;
+    if (run.batch > 0) name += ", batch " + std::to_string(run.batch);
+    runs.emplace_back(name, run);
+  };
+  add(base);
+  const auto add_others = [&](const auto& values, auto RunSettings::*field) {
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      RunSettings run = base;
+      run.*field = values[i];
+      add(run);
+    }
+  };
+  add_others(settings.orders, &RunSettings::order);
+  add_others(settings.arithmetics, &RunSettings::arithmetic);
+  add_others(settings.batches, &RunSettings::batch);
+  return runs;
+}
+
+/// Compares traces of a model, or runs of it that are made here. Returns false where the work was interrupted.
+bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions& options,
+                           analysis::DriftReport& report) {
+  const std::string& file = settings.files.front();
+  std::vector<std::function<NamedTrace()>> makers;
+  std::optional<LoadedModel> model;
+  if (settings.makes_runs()) {
+    if (settings.files.size() > 1) settings.inputs.file = settings.files[1];
+    model = load_for_run(file, &settings.inputs);
+    for (const auto& [name, run] : asked_runs(settings)) {
+      run.check();
+      makers.push_back([&settings, &model, name = name, run = run] {
+        return NamedTrace{name, model->sha256, model->graph,
+                          run_model(*model, settings.inputs, run, settings.outputs.quiet)};
+      });
+    }
+    if (makers.size() < 2) throw InvalidArgument("drift: give two orders, arithmetics or batches, or more");
+  } else {
+    model = load_for_run(file, nullptr, settings.files[1]);
+    for (std::size_t i = 1; i < settings.files.size(); ++i)
+      makers.push_back([&, i] { return read_named(*model, settings.files[i]); });
+  }
+  std::optional<analysis::TracedRun> first;
+  for (const auto& make : makers) {
+    NamedTrace made = make();
+    report.runs.push_back(
+        {made.name, made.sha256, made.trace.provenance, static_cast<std::int64_t>(made.trace.layers.size()), {}});
+    analysis::Progress progress("judging " + made.name, !settings.outputs.quiet);
+    analysis::DriftOptions judging = options;
+    judging.judge.progress = shown_by(progress);
+    analysis::TracedRun run = analysis::judge_trace_alone(std::move(made.graph), std::move(made.trace), judging);
+    if (run.judgement.interrupted) return false;
+    if (first) report.drifts.push_back(analysis::compare_traces(*first, run));
+    if (!first) first = std::move(run);
+  }
+  return true;
+}
+
 int run_drift(const DriftSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
   settings.outputs.check();
-  require_distinct(settings.runs, settings.outputs.files());
+  require_distinct(settings.files, settings.outputs.files());
   check(settings);
   const analysis::DriftOptions options = drift_options(settings);
   analysis::DriftReport report;
   report.command = settings.command;
   report.date = now_utc();
-  const RecordedRun first(settings.runs.front());
-  const analysis::JudgedRun alone = judge_alone(first, settings.runs.front(), settings, options);
-  bool is_interrupted = alone.judgement.interrupted;
-  const auto describe = [&](const std::string& file, const RecordedRun& run) {
-    report.runs.push_back({file, sha256_of_file(file), run.provenance(),
-                           static_cast<std::int64_t>(run.records().size()), run.problems()});
-  };
-  describe(settings.runs.front(), first);
-  for (std::size_t i = 1; i < settings.runs.size() && !is_interrupted; ++i) {
-    const RecordedRun other(settings.runs[i]);
-    const analysis::JudgedRun judged = judge_alone(other, settings.runs[i], settings, options);
-    is_interrupted = judged.judgement.interrupted;
-    if (is_interrupted) break;
-    report.drifts.push_back(analysis::compare_runs(alone, judged, options));
-    describe(settings.runs[i], other);
-  }
+  const bool is_whole = settings.is_of_recordings() ? compare_recordings(settings, options, report)
+                                                    : compare_runs_of_model(settings, options, report);
   if (report.drifts.empty()) throw Interrupted("drift was interrupted");
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(report);
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false});
-  return is_interrupted ? exit_interrupted : document.exit_status;
+  return is_whole ? document.exit_status : exit_interrupted;
 }
 
 Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
   auto settings = std::make_shared<DriftSettings>();
   settings->command = command_line;
-  app.add_option("RUNS", settings->runs, "Runs recorded op by op (.safetensors); each is compared with the first one")
+  app.add_option(
+         "RUNS", settings->files,
+         "Runs recorded op by op (.safetensors); or a model and traces of it; or a model and inputs. Each run is "
+         "compared with the first one")
       ->required();
-  add_option(app, "--threads", settings->threads, "Threads (0: as many as cores)", CLI::NonNegativeNumber);
+  app.add_option("--orders", settings->orders, "Run the model with its sums in these orders, separated by spaces");
+  app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics");
+  app.add_option("--batches", settings->batches, "Run the model with so many samples at a time");
+  add_option(app, "--samples", settings->inputs.samples, "Number of samples to generate", counts());
+  app.add_option("--domain", settings->inputs.domain, "Domain of generated samples")->capture_default_str();
+  add_option(app, "--threads", settings->run.threads, "Threads (0: as many as cores)", CLI::NonNegativeNumber);
   app.add_option("--memory", settings->memory,
                  "Memory for judging from the input on, 800M or 12G (default: half of what is free)");
   app.add_option("--audit", settings->audit, "Judge so many elements of every result, drawn at random (default: all)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--seed", settings->seed, "Of --audit")->capture_default_str();
+  app.add_option("--seed", settings->inputs.seed, "Of generated samples, and of --audit")->capture_default_str();
   add_option(app, "--max-precision", settings->max_precision, "Limit of the reference's precision in bits",
              CLI::Range(64, 1 << 20));
   app.add_option("--failure-probability", settings->failure_probability,

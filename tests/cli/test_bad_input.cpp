@@ -159,8 +159,11 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --html -", "--json");
   check_refused("foo", "there is no verb 'foo'");
   check_refused("probe " + mlp, "in this version", 4);
+  check_refused("tolerance gem --k 4", "there is no op 'gem'");
+  check_refused("tolerance gemm --k 4 --in fp12", "choose among fp64");
+  check_refused("tolerance gemm --k 4 --order pairwise --split-k 2", "leave one of them out");
   check_refused("drift " + mlp, "give two recorded runs");
-  check_refused("drift " + mlp + " " + mlp, "is no run that was recorded op by op");
+  check_refused("drift " + mlp + " " + mlp, "a model and two traces of it");
   check_refused("", "required");
   check_refused("report", "MODEL");
 }

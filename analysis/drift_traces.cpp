@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analysis/drift.hpp"
+#include "analysis/drift_verdict.hpp"
+#include "driftbound/model/op_groups.hpp"
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+void append(Tensor<Ball>& all, const Tensor<Ball>& block) {
+  if (all.shape.empty()) {
+    all = block;
+    return;
+  }
+  all.shape.front() += block.shape.front();
+  all.values.insert(all.values.end(), block.values.begin(), block.values.end());
+}
+
+}  // namespace
+
+TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
+  constexpr std::size_t most_kept = std::size_t{1} << 22;
+  TracedRun run{std::move(graph), std::move(trace), {}, {}};
+  JudgeOptions judging = options.judge;
+  judging.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t) {
+    for (const ValueId output : run.graph.outputs) {
+      const std::optional<std::size_t> node = run.graph.producer(output);
+      if (!node || run.trace.layers[*node].output.size() > most_kept) continue;
+      append(run.exact[run.graph.nodes[*node].name], reference.layers[*node]);
+    }
+  };
+  run.judgement = judge(run.graph, run.trace, judging);
+  return run;
+}
+
+namespace {
+
+bool adds_and_multiplies(const Op& op) {
+  return std::visit(
+      []<class T>(const T&) {
+        return OneOf<T, op::Gemm, op::MatMul, op::Conv, op::Einsum, op::Add, op::Sub, op::Mul, op::ReduceSum>;
+      },
+      op);
+}
+
+class TraceComparer {
+public:
+  TraceComparer(const TracedRun& a, const TracedRun& b) : a_(a), b_(b) {
+    for (std::size_t i = 0; i < b.graph.nodes.size(); ++i) in_b_[b.graph.nodes[i].name] = i;
+  }
+
+  RunsDrift compare() && {
+    require_same_inputs();
+    drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
+    for (std::size_t i = 0; i < a_.graph.nodes.size(); ++i) add(i);
+    if (drift_.ops.empty()) throw InvalidArgument("no layer of the model is recorded in both runs");
+    for (const auto& [name, node] : in_b_)
+      if (position_.count(name) == 0)
+        drift_.only_b.push_back({name, std::string(name_of(b_.graph.nodes[node].op)), layer(b_, node).status,
+                                 complaint_of(layer(b_, node))});
+    compare_decisions();
+    find_culprit(drift_);
+    return std::move(drift_);
+  }
+
+private:
+  static const LayerSummary& layer(const TracedRun& run, std::size_t node) {
+    return run.judgement.comparison.layers.at(node);
+  }
+
+  void require_same_inputs() const {
+    if (a_.trace.samples != b_.trace.samples)
+      throw InvalidArgument(fmt::format("the runs have {} and {} samples; compare runs of the same inputs",
+                                        a_.trace.samples, b_.trace.samples));
+    for (const auto& [name, tensor] : a_.trace.inputs.tensors)
+      if (tensor.to_double().values != b_.trace.inputs.at(name).to_double().values)
+        throw InvalidArgument("the runs are of different inputs: '" + name + "' differs");
+  }
+
+  void add(std::size_t node) {
+    const Node& of_a = a_.graph.nodes[node];
+    const auto found = in_b_.find(of_a.name);
+    if (found == in_b_.end()) {
+      drift_.only_a.push_back(
+          {of_a.name, std::string(name_of(of_a.op)), layer(a_, node).status, complaint_of(layer(a_, node))});
+      return;
+    }
+    const Node& of_b = b_.graph.nodes[found->second];
+    DriftOp op;
+    op.name = op.name_b = of_a.name;
+    op.op = name_of(of_a.op);
+    op.op_b = name_of(of_b.op);
+    const std::optional<AlignedNumbers> numbers =
+        aligned_numbers(a_.trace.layers[node].output, b_.trace.layers[found->second].output, std::nullopt);
+    if (numbers) op.difference = difference_of(*numbers);
+    op.has_same_operands = reads_the_same(of_a) && op.op == op.op_b;
+    OpEvidence evidence;
+    evidence.a = &layer(a_, node);
+    evidence.b = &layer(b_, found->second);
+    evidence.is_same_op = true;  // of one model
+    evidence.adds_and_multiplies = adds_and_multiplies(of_a.op);
+    take_reports(op, evidence.a, evidence.b);
+    op.apart_at_most = apart_at_most(of_a);
+    if (!drift_.first && op.difference && !op.difference->is_zero()) drift_.first = drift_.ops.size();
+    note_amplification(of_a, op);
+    settle(op, evidence, a_.graph.nodes.size());
+    position_[of_a.name] = drift_.ops.size();
+    drift_.ops.push_back(std::move(op));
+  }
+
+  std::optional<double> apart_at_most(const Node& node) const {
+    const std::string& name = a_.graph.value(node.output).name;
+    return any_runs_apart(a_.judgement.comparison, name, b_.judgement.comparison, name);
+  }
+
+  /// The difference of an operand that is a layer of both runs; null: it is an input, a constant, or no such layer.
+  const RunDifference* difference_of_operand(ValueId id) const {
+    const std::optional<std::size_t> producer = a_.graph.producer(id);
+    const auto found = producer ? position_.find(a_.graph.nodes[*producer].name) : position_.end();
+    const bool is_known = found != position_.end() && drift_.ops[found->second].difference;
+    return is_known ? &*drift_.ops[found->second].difference : nullptr;
+  }
+
+  bool reads_the_same(const Node& node) const {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      if (!a_.graph.producer(id)) return true;
+      const RunDifference* difference = difference_of_operand(id);
+      return difference != nullptr && difference->is_zero();
+    });
+  }
+
+  void note_amplification(const Node& node, const DriftOp& op) {
+    double largest = 0.0;
+    for (const ValueId id : node.inputs)
+      if (const RunDifference* difference = difference_of_operand(id))
+        largest = std::max(largest, difference->relative());
+    if (!op.difference || !(largest > 0.0)) return;
+    const double growth = op.difference->relative() / largest;
+    if (!(growth > drift_.amplification)) return;
+    drift_.amplification = growth;
+    drift_.amplifies = drift_.ops.size();
+  }
+
+  void compare_decisions() {
+    for (const ValueId output : a_.graph.outputs) {
+      const std::optional<std::size_t> node = a_.graph.producer(output);
+      if (!node) continue;
+      const std::string& name = a_.graph.nodes[*node].name;
+      const auto found = in_b_.find(name);
+      const StoredTensor& of_a = a_.trace.layers[*node].output;
+      if (found == in_b_.end() || of_a.shape().size() < 2 || of_a.shape().back() < 2) continue;
+      const auto numbers = aligned_numbers(of_a, b_.trace.layers[found->second].output, std::nullopt);
+      if (!numbers) continue;
+      const auto exact = a_.exact.find(name);
+      const bool is_known = exact != a_.exact.end() && exact->second.size() == numbers->a.size();
+      drift_.decisions.push_back(decisions_of(name, *numbers, is_known ? &exact->second : nullptr));
+    }
+  }
+
+  const TracedRun &a_, &b_;
+  std::map<std::string, std::size_t> in_b_, position_;  ///< by name: the node of b; the op of the drift
+  RunsDrift drift_;
+};
+
+}  // namespace
+
+RunsDrift compare_traces(const TracedRun& a, const TracedRun& b) {
+  return TraceComparer(a, b).compare();
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,168 @@
+#include "analysis/drift_verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/text.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+/// "error 1.2e-3 against 2.3e-6": where a layer is beyond a bound of that kind; empty: nowhere.
+std::string excess_of(const LayerSummary& layer, bool is_proven) {
+  for (const ScopeSummary* scope : {&layer.local, &layer.accumulated})
+    for (const BoundSummary& bound : scope->bounds)
+      if (bound.worst && bound.violations > 0 && (is_proven ? bound.gives_verdict() : bound.is_improbable()))
+        return fmt::format("error {}", excess_text(bound.worst->error, bound.worst->bound));
+  return "";
+}
+
+std::string reading_of(const LayerSummary& layer) {
+  const bool is_decisive = layer.nearest_reading && layer.nearest_reading->is_decisive;
+  return is_decisive ? describe(*layer.nearest_reading) : "";
+}
+
+}  // namespace
+
+std::string complaint_of(const LayerSummary& layer) {
+  const std::string excess = excess_of(layer, layer.status == Status::violated), reading = reading_of(layer);
+  if (excess.empty()) return reading;
+  return excess + (reading.empty() ? "" : "; " + reading);
+}
+
+void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
+  const auto take = [](const LayerSummary* layer, Status& status, double& error, std::optional<double>& from_input) {
+    if (layer == nullptr) return;
+    status = layer->status;
+    error = layer->local.max_error;
+    if (layer->accumulated.elements > 0) from_input = layer->accumulated.max_error;
+  };
+  take(a, op.a, op.error_a, op.from_input_a);
+  take(b, op.b, op.error_b, op.from_input_b);
+}
+
+std::optional<double> any_runs_apart(const Comparison& a, const std::string& name_a, const Comparison& b,
+                                     const std::string& name_b) {
+  const auto of_any_run = [](const Comparison& run, const std::string& name) -> std::optional<double> {
+    for (const OutputSummary& output : run.outputs) {
+      const BoundSummary* bound =
+          output.name == name ? find_bound(output.scope, BoundKind::adjoint_any_order) : nullptr;
+      if (bound != nullptr && bound->infinite == 0 && bound->checked > 0) return bound->max_bound;
+    }
+    return std::nullopt;
+  };
+  const std::optional<double> of_a = of_any_run(a, name_a), of_b = of_any_run(b, name_b);
+  return of_a && of_b ? std::optional(*of_a + *of_b) : std::nullopt;
+}
+
+namespace {
+
+std::string violation_of(const LayerSummary* layer, std::string_view run) {
+  if (layer == nullptr || layer->status != Status::violated) return "";
+  return fmt::format("the {} run exceeds its own bound: {}", run, complaint_of(*layer));
+}
+
+std::string bug_of(const DriftOp& op, const OpEvidence& evidence) {
+  if (op.difference && op.difference->not_finite_a != op.difference->not_finite_b)
+    return fmt::format("{} elements are not finite in the {} run alone",
+                       std::max(op.difference->not_finite_a, op.difference->not_finite_b),
+                       op.difference->not_finite_b > op.difference->not_finite_a ? "second" : "first");
+  for (const std::string& text : {violation_of(evidence.a, "first"), violation_of(evidence.b, "second")})
+    if (!text.empty()) return text;
+  if (!evidence.other_numbers.empty()) return evidence.other_numbers;
+  const bool differs = !op.difference || !op.difference->is_zero();
+  if (!evidence.other_function.empty() && differs) return evidence.other_function;
+  if (op.as_b == Status::violated && evidence.rounded_numbers.empty())
+    return "the first run's numbers are not those of the second run's function: " + evidence.complaint_as_b;
+  return "";
+}
+
+std::string improbability_of(const LayerSummary* layer, std::string_view run) {
+  if (layer == nullptr || layer->status != Status::improbable) return "";
+  return fmt::format("the {} run is not rounding as modelled: {}", run, complaint_of(*layer));
+}
+
+std::string oddity_of(const DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
+  for (const std::string& text : {improbability_of(evidence.a, "first"), improbability_of(evidence.b, "second")})
+    if (!text.empty()) return text;
+  if (!evidence.rounded_numbers.empty()) return evidence.rounded_numbers;
+  if (op.as_b == Status::improbable)
+    return "the first run's numbers are hardly those of the second run's function: " + evidence.complaint_as_b;
+  if (!op.has_same_operands || !op.difference || !evidence.adds_and_multiplies) return "";
+  constexpr double standard_errors = 4.0;
+  const RunDifference& difference = *op.difference;
+  const double most = std::max(standard_errors, std::sqrt(2.0 * std::log(1e4 * static_cast<double>(ops))));
+  if (!(difference.mean_error > 0.0) || !(std::abs(difference.mean) > most * difference.mean_error)) return "";
+  return fmt::format("on the same operands the mean difference is {}, {:.0f} standard errors from 0",
+                     error_text(difference.mean), std::abs(difference.mean) / difference.mean_error);
+}
+
+std::string open_of(Status status, std::string_view run) {
+  if (status == Status::not_checked) return fmt::format("the {} run's op is not judged", run);
+  if (status == Status::undecided) return fmt::format("no bound decides the {} run's op", run);
+  if (status == Status::invalid) return fmt::format("the {} run has values that are not finite", run);
+  return "";
+}
+
+/// What leaves open whether both runs compute the same function within their bounds.
+std::string what_is_open(const DriftOp& op, const OpEvidence& evidence) {
+  for (const std::string& text : {open_of(op.a, "first"), open_of(op.b, "second")})
+    if (!text.empty()) return text;
+  const bool holds_as_b = op.as_b == Status::holds || op.as_b == Status::approaches;
+  if (holds_as_b || evidence.is_same_op) return "";
+  return "the runs compute it by other ops, and the first run's numbers could not be held against the second run's";
+}
+
+std::string explanation_of(const DriftOp& op) {
+  if (!op.difference) return "each run is within its own bounds; its numbers are not compared";
+  std::string text = fmt::format("{} apart; ", error_text(op.difference->largest));
+  if (op.from_input_a && op.from_input_b) {
+    text += fmt::format("the runs are within {} and {} of the exact value", error_text(*op.from_input_a),
+                        error_text(*op.from_input_b));
+  } else {
+    text += fmt::format("on their own operands the runs are within {} and {} of the exact op", error_text(op.error_a),
+                        error_text(op.error_b));
+  }
+  if (op.apart_at_most) text += fmt::format("; any two such runs are within {}", bound_text(*op.apart_at_most));
+  return text;
+}
+
+}  // namespace
+
+void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
+  const auto is = [&](DriftVerdict verdict, std::string reason) {
+    op.verdict = verdict;
+    op.reason = std::move(reason);
+  };
+  if (const std::string bug = bug_of(op, evidence); !bug.empty()) return is(DriftVerdict::bug, bug);
+  if (const std::string odd = oddity_of(op, evidence, ops); !odd.empty()) return is(DriftVerdict::suspicious, odd);
+  if (op.difference && op.difference->is_zero()) return is(DriftVerdict::expected, "the same numbers");
+  if (op.difference && evidence.is_choice) {
+    const std::string count = fmt::format("{} of {} choices differ", op.difference->differing, op.difference->elements);
+    if (op.has_same_operands)
+      return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule");
+    return is(DriftVerdict::expected, count + ", as the numbers that they are made of do");
+  }
+  if (const std::string open = what_is_open(op, evidence); !open.empty()) return is(DriftVerdict::undecided, open);
+  is(DriftVerdict::expected, explanation_of(op));
+}
+
+void find_culprit(RunsDrift& drift) {
+  const auto verdict_of = [](const DriftAlone& one) {
+    if (one.status == Status::violated) return DriftVerdict::bug;
+    return one.status == Status::improbable ? DriftVerdict::suspicious : DriftVerdict::expected;
+  };
+  for (const DriftOp& op : drift.ops) drift.verdict = std::max(drift.verdict, op.verdict);
+  for (const std::vector<DriftAlone>* side : {&drift.only_a, &drift.only_b})
+    for (const DriftAlone& one : *side) drift.verdict = std::max(drift.verdict, verdict_of(one));
+  if (drift.verdict == DriftVerdict::expected) return;
+  for (std::size_t i = 0; i < drift.ops.size() && !drift.culprit; ++i)
+    if (drift.ops[i].verdict == drift.verdict) drift.culprit = i;
+  for (const std::vector<DriftAlone>* side : {&drift.only_a, &drift.only_b})
+    for (const DriftAlone& one : *side)
+      if (!drift.culprit && !drift.alone && verdict_of(one) == drift.verdict) drift.alone = one;
+}
+
+}  // namespace driftbound::analysis

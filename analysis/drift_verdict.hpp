@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "analysis/drift.hpp"
+
+namespace driftbound::analysis {
+
+/// What is known of a value of two runs beside its numbers.
+struct OpEvidence {
+  const LayerSummary *a = nullptr, *b = nullptr;  ///< of each run alone; null: not judged
+  std::string other_numbers;                      ///< which numbers from outside differ that it reads; empty: none
+  std::string rounded_numbers;                    ///< which differ by a rounding alone
+  std::string other_function;                     ///< how the runs compute it otherwise; empty: that is not known
+  std::string complaint_as_b;                     ///< of the first run's numbers as those of the second run's op
+  bool is_choice = false;                         ///< it is made of integers
+  bool is_same_op = false;                        ///< both runs compute it by the same op, from the same values
+  bool adds_and_multiplies = false;               ///< sums and products alone, whose errors have no mean
+};
+
+/// Sets what a report of each run alone says of an op.
+void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b);
+/// Sets the verdict of an op and the reason. `ops`: compared in all.
+void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops);
+/// What is wrong with a layer that is beyond a bound; empty: nothing.
+std::string complaint_of(const LayerSummary& layer);
+/// What any two runs differ by at most in an output of this name in each run's report; empty: that is not known.
+std::optional<double> any_runs_apart(const Comparison& a, const std::string& name_a, const Comparison& b,
+                                     const std::string& name_b);
+/// Sets the verdict of the whole, and the op or the result without a counterpart that it hangs on.
+void find_culprit(RunsDrift& drift);
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,90 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/json_schema.hpp"
+#include "support/recording.hpp"
+#include "support/run_program.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string model = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/mlp_2_10_10_2.onnx";
+const std::string drift_schema = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/drift-1.json";
+
+/// y = exp(x), with one element moved by `units` of its last place.
+void write_recording(const std::string& file, int units, float first = 0.25F) {
+  test::RecordingWriter writer;
+  Tensor<float> x({2, 3}, {first, 0.5F, -1.0F, 0.125F, 2.0F, -0.75F}), y = x;
+  for (float& value : y.values) value = std::exp(value);
+  for (int i = 0; i < units; ++i) y.values[4] = std::nextafter(y.values[4], 100.0F);
+  writer.value("x", StoredTensor::from(x));
+  writer.value("y", StoredTensor::from(y));
+  writer.record("aten::exp", {"x"}, {"y"}, {}, "act");
+  writer.write(file);
+}
+
+}  // namespace
+
+TEST_CASE("drift compares recordings, and its exit status is the verdict") {
+  const TemporaryFolder folder;
+  const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),
+                    c = folder.file("c.safetensors"), d = folder.file("d.safetensors");
+  write_recording(a, 0);
+  write_recording(b, 1);
+  write_recording(c, 9000);
+  write_recording(d, 0, 0.375F);
+  const ProgramResult honest = run_program("drift " + a + " " + b + " --json -");
+  CHECK(honest.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(honest.out);
+  CHECK(schema_errors(drift_schema, json) == "");
+  CHECK(json["verdict"] == "expected");
+  CHECK(json["drifts"][0]["ops"][0]["difference"]["differing"] == 1);
+  CHECK(json["drifts"][0]["ops"][0]["difference"]["ulps"] == 1.0);
+  const ProgramResult wrong = run_program("drift " + a + " " + b + " " + c);
+  CHECK(wrong.status == 2);
+  CHECK(contains(wrong.out, "BUG: " + c + ": at 'act/aten::exp'"));
+  CHECK(contains(run_program("drift " + a + " " + b + " --quiet").err, "EXPECTED"));
+  const ProgramResult other = run_program("drift " + a + " " + d);
+  CHECK(other.status == 2);
+  CHECK(contains(other.out, "the runs read other numbers: 1 of 6 elements of 'x' differ"));
+  const ProgramResult making = run_program("drift " + a + " " + b + " --orders pairwise sequential");
+  CHECK(making.status == 3);
+  CHECK(contains(making.err, "make runs of a model"));
+}
+
+TEST_CASE("drift makes runs of a model in several orders and arithmetics, and compares each with the first") {
+  const ProgramResult orders = run_program(
+      "drift " + model + " --samples 20 --orders sequential pairwise blocked:2 --arithmetics fp32 bf16 --json -");
+  CHECK(orders.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(orders.out);
+  CHECK(schema_errors(drift_schema, json) == "");
+  CHECK(json["verdict"] == "expected");
+  REQUIRE(json["drifts"].size() == 3);
+  CHECK(json["runs"][2]["file"] == "fp32, blocked:2");
+  const nlohmann::json& last = json["drifts"][2]["ops"].back();
+  CHECK(last["apart_at_most"].get<double>() > last["difference"]["largest"].get<double>());
+  CHECK(json["drifts"][0]["decisions"][0]["rows"] == 20);
+  CHECK(json["drifts"][0]["decisions"][0]["certain"].get<int>() > 15);
+  CHECK(run_program("drift " + model + " --orders sequential").status == 3);
+  CHECK(run_program("drift " + model).status == 3);
+}
+
+TEST_CASE("drift compares traces of a model on the same inputs") {
+  const TemporaryFolder folder;
+  const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),
+                    c = folder.file("c.safetensors");
+  REQUIRE(run_program("capture " + model + " --samples 9 --order sequential -o " + a).status == 0);
+  REQUIRE(run_program("capture " + model + " --samples 9 --order pairwise -o " + b).status == 0);
+  REQUIRE(run_program("capture " + model + " --samples 9 --seed 5 -o " + c).status == 0);
+  const ProgramResult same = run_program("drift " + model + " " + a + " " + b);
+  CHECK(same.status == 0);
+  CHECK(contains(same.out, "EXPECTED: rounding explains what differs"));
+  const ProgramResult other = run_program("drift " + model + " " + a + " " + c);
+  CHECK(other.status == 3);
+  CHECK(contains(other.err, "the runs are of different inputs"));
+}
