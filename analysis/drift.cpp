@@ -402,8 +402,7 @@ private:
       if (!numbers || run_a_.part_of(id)) continue;
       const auto exact = a_.exact.find({one.a.record, one.a.result});
       const bool is_known = !drift_.rows && exact != a_.exact.end() && exact->second.size() == numbers->a.size();
-      drift_.decisions.push_back(
-          decisions_of(drift_.ops[i].name, *numbers, is_known && drift_.sources.empty() ? &exact->second : nullptr));
+      add_rows(drift_.ops[i].name, *numbers, is_known && drift_.sources.empty() ? &exact->second : nullptr, drift_);
     }
   }
 

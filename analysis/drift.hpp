@@ -12,6 +12,7 @@
 
 #include "analysis/decisions.hpp"
 #include "analysis/judge_records.hpp"
+#include "analysis/noise.hpp"
 #include "driftbound/trace/run_alignment.hpp"
 
 namespace driftbound::analysis {
@@ -87,6 +88,12 @@ struct DriftAlone {
   std::string reason;                   ///< what is wrong with it; empty: nothing
 };
 
+/// The structure of the differences of a value.
+struct DriftNoise {
+  std::string name;
+  NoiseStructure structure;
+};
+
 /// A run compared with the first one.
 struct RunsDrift {
   DriftVerdict verdict = DriftVerdict::expected;
@@ -94,6 +101,7 @@ struct RunsDrift {
   std::vector<DriftSource> sources;  ///< those that differ
   std::vector<DriftAlone> only_a, only_b;
   std::vector<Decisions> decisions;  ///< of values with two classes or more that no other aligned value reads
+  std::vector<DriftNoise> noise;     ///< of the same values, where they have enough rows
   std::vector<std::string> sources_only_a, sources_only_b;  ///< ids
   std::optional<AlignedRows> rows;
   std::optional<std::size_t> culprit;    ///< the first op that has the verdict, unless that is `expected`

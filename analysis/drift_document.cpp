@@ -139,6 +139,35 @@ std::string text_of(const Decisions& one) {
   return text + ".";
 }
 
+/// "evidence of it (p = 1e-9)"
+std::string evidence_text(double p) {
+  constexpr double small = 1e-3;
+  return fmt::format("{} (p = {})", p < small ? "evidence" : "no evidence", brief(p));
+}
+
+std::string text_of(const DriftNoise& one) {
+  const NoiseStructure& noise = one.structure;
+  return fmt::format(
+      "Noise of '{}', {} rows of {} columns: {:.1f} % of the covariance lies off the diagonal, {:.1f} % if columns "
+      "were "
+      "independent: {} of correlation; largest eigenvalue {}, the edge of independent ones {}; mean {}: {} of a bias.",
+      one.name, noise.rows, noise.columns, 100.0 * noise.off_share, 100.0 * noise.off_share_if_independent,
+      evidence_text(noise.p_correlation), brief(noise.largest_eigenvalue), brief(noise.edge), error_text(noise.mean),
+      evidence_text(noise.p_mean));
+}
+
+Json json_of_noise(const std::vector<DriftNoise>& noise) {
+  Json list = Json::array();
+  for (const DriftNoise& one : noise)
+    list.push_back(object("name"_key = one.name, "rows"_key = one.structure.rows, "columns"_key = one.structure.columns,
+                          "off_share"_key = one.structure.off_share,
+                          "off_share_if_independent"_key = one.structure.off_share_if_independent,
+                          "p_correlation"_key = one.structure.p_correlation,
+                          "largest_eigenvalue"_key = one.structure.largest_eigenvalue, "edge"_key = one.structure.edge,
+                          "mean"_key = one.structure.mean, "p_mean"_key = one.structure.p_mean));
+  return list;
+}
+
 Json json_of_rows(const std::vector<RowDecision>& rows) {
   Json list = Json::array();
   for (const RowDecision& row : rows)
@@ -188,6 +217,7 @@ Section remarks_of(const RunsDrift& drift) {
     add(fmt::format("'{}' amplifies most: its relative difference is {} times that of what it reads.",
                     drift.ops[*drift.amplifies].name, brief(drift.amplification)));
   for (const Decisions& one : drift.decisions) add(text_of(one));
+  for (const DriftNoise& one : drift.noise) add(text_of(one));
   if (!drift.not_as_b.empty())
     add("The first run's numbers are not held against the second run's network: " + drift.not_as_b + ".");
   return section;
@@ -244,7 +274,7 @@ Json json_of_drift(const RunsDrift& drift) {
                 "interrupted"_key = drift.interrupted, "rows"_key = rows, "ops"_key = ops, "sources"_key = sources,
                 "only_first"_key = json_of_alone(drift.only_a), "only_second"_key = json_of_alone(drift.only_b),
                 "sources_only_first"_key = drift.sources_only_a, "sources_only_second"_key = drift.sources_only_b,
-                "decisions"_key = json_of_decisions(drift.decisions),
+                "decisions"_key = json_of_decisions(drift.decisions), "noise"_key = json_of_noise(drift.noise),
                 "not_as_second"_key = text_or_null(drift.not_as_b));
 }
 

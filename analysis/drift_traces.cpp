@@ -158,7 +158,7 @@ private:
       if (!numbers) continue;
       const auto exact = a_.exact.find(name);
       const bool is_known = exact != a_.exact.end() && exact->second.size() == numbers->a.size();
-      drift_.decisions.push_back(decisions_of(name, *numbers, is_known ? &exact->second : nullptr));
+      add_rows(name, *numbers, is_known ? &exact->second : nullptr, drift_);
     }
   }
 

@@ -149,6 +149,15 @@ void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
   is(DriftVerdict::expected, explanation_of(op));
 }
 
+void add_rows(const std::string& name, const AlignedNumbers& numbers, const Tensor<Ball>* exact, RunsDrift& drift) {
+  drift.decisions.push_back(decisions_of(name, numbers, exact));
+  std::vector<double> differences = numbers.b.to_double().values;
+  const std::vector<double> first = numbers.a.to_double().values;
+  for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= first[i];
+  if (const auto structure = estimate_noise_structure(differences, numbers.b.shape().back()))
+    drift.noise.push_back({name, *structure});
+}
+
 void find_culprit(RunsDrift& drift) {
   const auto verdict_of = [](const DriftAlone& one) {
     if (one.status == Status::violated) return DriftVerdict::bug;

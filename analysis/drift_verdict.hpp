@@ -28,6 +28,8 @@ std::string complaint_of(const LayerSummary& layer);
 /// What any two runs differ by at most in an output of this name in each run's report; empty: that is not known.
 std::optional<double> any_runs_apart(const Comparison& a, const std::string& name_a, const Comparison& b,
                                      const std::string& name_b);
+/// Adds the choices of both runs, and the structure of what they differ by.
+void add_rows(const std::string& name, const AlignedNumbers& numbers, const Tensor<Ball>* exact, RunsDrift& drift);
 /// Sets the verdict of the whole, and the op or the result without a counterpart that it hangs on.
 void find_culprit(RunsDrift& drift);
 

@@ -23,6 +23,7 @@ const std::map<std::string, std::string> without_a_bound = {
     {"T-79", "a definition"},
     {"T-135", "its probability is that of T-134"},
     {"T-137", "an identity, and bounds of other theorems"},
+    {"T-139", "tests of significance"},
 };
 
 std::string text_of(const fs::path& file) {
