@@ -294,6 +294,8 @@ public:
     for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle_op(i);
     name_what_is_alone();
     find_culprit(drift_);
+    add_others(a_, "first");
+    add_others(b_, "second");
     return std::move(drift_);
   }
 
@@ -304,13 +306,17 @@ private:
     for (std::size_t i = 0; i < alignment_.sources.size(); ++i) {
       const AlignedSource& source = alignment_.sources[i];
       if (source.is_identical) continue;
-      DriftSource differing{source.a, source.b, reader_of(i), std::nullopt, ""};
+      DriftSource differing{source.a, source.b, reader_of(i), std::nullopt, "", false};
       const std::optional<AlignedNumbers> numbers =
           numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows);
       if (numbers) differing.difference = difference_of(*numbers);
       if (!numbers || differing.difference->is_zero()) continue;  // not known, or another type with the same numbers
       require_same_input(source, *differing.difference, *numbers);
       differing.rounded_to = rounded_to(*numbers);
+      constexpr double few = 64.0;
+      const std::optional<FormatId> type = float_format(numbers->b.type());
+      const double unit = type ? std::ldexp(1.0, -format(*type).precision) : 0.0;
+      differing.is_drifted = differing.difference->relative() <= few * unit;
       other_sources_[i] = drift_.sources.size();
       drift_.sources.push_back(std::move(differing));
     }
@@ -354,7 +360,7 @@ private:
       op.by = one.by;
       if (const auto numbers = numbers_of_both(run_a_, id_of(run_a_, one.a), run_b_, id_of(run_b_, one.b), drift_.rows))
         op.difference = difference_of(*numbers);
-      op.has_same_operands = one.operands == OperandsAre::same && reads_the_same(one);
+      op.has_same_operands = one.operands == OperandsAre::same && !one.casts_otherwise && reads_the_same(one);
       take_reports(op, layers_a_.at(one.a), layers_b_.at(one.b));
       op.apart_at_most = any_runs_apart(a_.judgement.comparison, op.name, b_.judgement.comparison, op.name_b);
       if (!drift_.first && op.difference && !op.difference->is_zero()) drift_.first = drift_.ops.size();
@@ -420,7 +426,9 @@ private:
       if (found == of_a.end()) return std::nullopt;
       const std::string id = id_of(run_a_, found->second);
       if (!run_a_.is_stored(id) || run_a_.part_of(id)) return std::nullopt;
-      return as_in_b(run_a_.stored(id), run_b_.shape_of(id_of(run_b_, at)), drift_.rows);
+      const std::string id_b = id_of(run_b_, at);
+      if (!run_b_.is_stored(id_b) || run_b_.part_of(id_b)) return std::nullopt;
+      return as_in_b(run_a_.stored(id), run_b_.stored(id_b), drift_.rows);
     };
     RecordChain chain = chain_records(run_b_, options_.most_numbers, numbers);
     drift_.not_as_b = chain.why_not;
@@ -445,9 +453,20 @@ private:
       if (!chain.results[layer]) continue;
       const auto found = position.find({chain.results[layer]->record, chain.results[layer]->result});
       if (found == position.end()) continue;
-      drift_.ops[found->second].as_b = comparison.layers[layer].status;
+      drift_.ops[found->second].as_b = own_status(comparison.layers[layer]);
       complaints_[found->second] = complaint_of(comparison.layers[layer]);
     }
+  }
+
+  /// What a layer's own errors say: those from the input on follow from other layers.
+  static Status own_status(const LayerSummary& layer) {
+    const auto exceeds = [&](const BoundSummary& bound) { return bound.gives_verdict() && bound.violations > 0; };
+    const auto is_improbable = [&](const BoundSummary& bound) { return bound.is_improbable(); };
+    const std::vector<BoundSummary>& bounds = layer.local.bounds;
+    if (std::any_of(bounds.begin(), bounds.end(), exceeds)) return Status::violated;
+    const bool reads_otherwise = layer.nearest_reading && layer.nearest_reading->is_decisive;
+    if (reads_otherwise || std::any_of(bounds.begin(), bounds.end(), is_improbable)) return Status::improbable;
+    return layer.status == Status::violated || layer.status == Status::improbable ? Status::holds : layer.status;
   }
 
   // ---- verdicts
@@ -478,7 +497,7 @@ private:
       const auto found = other_sources_.find(i);
       if (found == other_sources_.end()) continue;
       const DriftSource& source = drift_.sources[found->second];
-      if (source.rounded_to.empty() == is_rounded) continue;
+      if (source.rounded_to.empty() == is_rounded || source.is_drifted) continue;
       if (is_rounded) return fmt::format("the second run reads '{}' rounded to {}", source.a, source.rounded_to);
       return fmt::format("the runs read other numbers: {} of {} elements of '{}' differ, by {} of its scale at most",
                          source.difference->differing, source.difference->elements, source.a,
@@ -505,6 +524,23 @@ private:
     drift_.only_b = name(run_b_, layers_b_, alignment_.only_b);
     drift_.sources_only_a = alignment_.sources_only_a;
     drift_.sources_only_b = alignment_.sources_only_b;
+  }
+
+  /// What a run's own report finds in ops that are not compared, such as casts.
+  void add_others(const JudgedRun& run, std::string_view which) {
+    const Comparison& comparison = run.judgement.comparison;
+    const DriftVerdict own = comparison.verdict == Status::violated     ? DriftVerdict::bug
+                             : comparison.verdict == Status::improbable ? DriftVerdict::suspicious
+                                                                        : DriftVerdict::expected;
+    if (own <= drift_.verdict) return;
+    for (const LayerSummary& layer : comparison.layers) {
+      if (layer.status != comparison.verdict) continue;
+      drift_.verdict = own;
+      drift_.culprit.reset();
+      drift_.alone = DriftAlone{layer.name, layer.op, layer.status,
+                                fmt::format("the {} run's own report: {}", which, complaint_of(layer))};
+      return;
+    }
   }
 
   const JudgedRun &a_, &b_;

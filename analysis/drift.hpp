@@ -79,6 +79,8 @@ struct DriftSource {
   std::string reader;  ///< the first result that is computed from it
   std::optional<RunDifference> difference;
   std::string rounded_to;  ///< the second run has the first one's numbers rounded to this type; empty: other numbers
+  /// They differ by a few roundings alone: an op that was not recorded made them.
+  bool is_drifted = false;
 };
 
 /// A result without a counterpart in the other run.

@@ -204,8 +204,11 @@ Section remarks_of(const RunsDrift& drift) {
     add(fmt::format(
             "The numbers of '{}' ('{}' in the second run) differ in {} of {} elements{}; '{}' reads them first.",
             source.a, source.b, source.difference->differing, source.difference->elements,
-            source.rounded_to.empty() ? "" : ": they are rounded to " + source.rounded_to, source.reader),
-        Style::wrong);
+            source.is_drifted           ? ", by a few roundings: an op that was not recorded made them"
+            : source.rounded_to.empty() ? ""
+                                        : ": they are rounded to " + source.rounded_to,
+            source.reader),
+        source.is_drifted ? Style::plain : Style::wrong);
   if (!drift.sources_only_a.empty())
     add(fmt::format("Values from outside in the first run alone: {}.", listed(drift.sources_only_a)));
   if (!drift.sources_only_b.empty())
@@ -261,7 +264,7 @@ Json json_of_drift(const RunsDrift& drift) {
   for (const DriftSource& source : drift.sources)
     sources.push_back(object("first"_key = source.a, "second"_key = source.b, "reader"_key = source.reader,
                              "difference"_key = json_of_difference(source.difference),
-                             "rounded_to"_key = text_or_null(source.rounded_to)));
+                             "rounded_to"_key = text_or_null(source.rounded_to), "drifted"_key = source.is_drifted));
   const auto name_at = [&](const std::optional<std::size_t>& i) {
     return i ? Json(drift.ops[*i].name) : Json(nullptr);
   };

@@ -119,3 +119,30 @@ def test_other_inputs_are_refused(network, tmp_path):
         driftbound.drift(recorded(tmp_path / "a.safetensors", network),
                          recorded(tmp_path / "b.safetensors", network, (TOKENS + 1) % 20))
     assert error.value.exit_status == 3
+
+
+def test_rows_are_found_along_other_axes_and_where_the_recording_cuts_the_batch(tmp_path):
+    torch.manual_seed(5)
+    x = torch.randn(4, 6, 16)
+    lstm = nn.LSTM(16, 12, batch_first=True).eval()
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, dropout=0.0)
+    for name, model in (("lstm", lstm), ("encoder", layer)):
+        with torch.no_grad(), driftbound.record(tmp_path / f"{name}1.safetensors"):
+            model(x)
+        with torch.no_grad(), driftbound.record(tmp_path / f"{name}2.safetensors"):
+            model(x[1:3])
+        drift = driftbound.drift(tmp_path / f"{name}1.safetensors", tmp_path / f"{name}2.safetensors")
+        assert drift.verdict == "expected", drift.text
+        assert drift.drifts[0].rows.of_second == [1, 2]
+
+
+def test_a_run_in_bfloat16_is_held_to_its_own_arithmetic(tmp_path):
+    torch.manual_seed(6)
+    model, x = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 3)), torch.randn(5, 16)
+    with torch.no_grad(), driftbound.record(tmp_path / "a.safetensors"):
+        model(x)
+    with torch.no_grad(), driftbound.record(tmp_path / "b.safetensors"), torch.autocast("cpu", dtype=torch.bfloat16):
+        model(x)
+    drift = driftbound.drift(tmp_path / "a.safetensors", tmp_path / "b.safetensors")
+    assert drift.verdict == "expected", drift.text
+    assert all(op.difference.largest < 0.1 for op in drift.drifts[0].ops)

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "driftbound/num/errors.hpp"
 #include "model/convert.hpp"
 #include "trace/run_outline.hpp"
 #include "trace/value_view.hpp"
@@ -125,32 +126,91 @@ private:
     return runs_[run]->stored(id);
   }
 
+  /// A value that comes from outside, moved or not.
+  struct Outside {
+    std::string id;
+    bool is_alone = false;  ///< the other run has no such numbers
+  };
+
+  /// The same samples in batches of another size, or in another order.
   void find_rows() {
-    for (const SourceUse& of_a : outlines_[0].sources) {
-      for (const SourceUse& of_b : outlines_[1].sources) {
-        if (of_a.kind != of_b.kind || of_a.slot != of_b.slot) continue;
-        const Shape &a = runs_[0]->shape_of(of_a.id), &b = runs_[1]->shape_of(of_b.id);
-        const ElementType type = runs_[0]->type_of(of_a.id);
-        // Weights keep their rows. Of values with as many rows only integers, which are inputs, are looked at.
-        if (!have_same_rows(a, b) || (a == b && is_float(type)) || type != runs_[1]->type_of(of_b.id)) continue;
-        const std::optional<StoredTensor> in_a = numbers(0, of_a.id), in_b = numbers(1, of_b.id);
-        if (!in_a || !in_b || in_a->identical(*in_b)) continue;
-        AlignedRows rows{a.front(), b.front(), rows_with_same_bytes(*in_a, *in_b)};
-        if (std::all_of(rows.of_b.begin(), rows.of_b.end(), [](std::int64_t row) { return row < 0; })) continue;
-        alignment_.rows = std::move(rows);
-        return;
+    const std::vector<Outside> of_a = from_outside(0), of_b = from_outside(1);
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < of_a.size(); ++i)
+      for (std::size_t j = 0; j < of_b.size(); ++j) {
+        const Shape &a = runs_[0]->shape_of(of_a[i].id), &b = runs_[1]->shape_of(of_b[j].id);
+        const bool may_be = have_same_rows(a, b) && (of_a[i].is_alone || of_b[j].is_alone);
+        // Weights keep their rows: as many rows in another order are looked for in what is no weight.
+        const bool is_no_weight = is_first_factor(0, of_a[i].id) && is_first_factor(1, of_b[j].id);
+        if (may_be && (a != b || is_no_weight)) pairs.emplace_back(i, j);
       }
+    const auto rank = [&](const Pair& pair) { return runs_[0]->shape_of(of_a[pair.first].id).size(); };
+    std::stable_sort(pairs.begin(), pairs.end(), [&](const Pair& x, const Pair& y) { return rank(x) > rank(y); });
+    for (const auto& [i, j] : pairs) {
+      alignment_.rows = rows_of(of_a[i].id, of_b[j].id);
+      if (alignment_.rows) return;
     }
+  }
+
+  /// Those that are read first.
+  std::vector<Outside> from_outside(std::size_t run) const {
+    constexpr std::size_t most = 48;
+    const auto ids_of = [&](std::size_t which) {
+      std::vector<std::string> ids;
+      for (const SourceUse& use : outlines_[which].sources)
+        if (ids.size() < most) ids.push_back(use.id);
+      const std::vector<std::string>& moved = outlines_[which].moved;
+      ids.insert(ids.end(), moved.begin(), moved.begin() + static_cast<std::ptrdiff_t>(std::min(most, moved.size())));
+      return ids;
+    };
+    std::set<std::size_t> others;
+    for (const std::string& id : ids_of(1 - run))
+      if (const auto known = whole(1 - run, id)) others.insert(hash_of(*known));
+    std::vector<Outside> all;
+    for (const std::string& id : ids_of(run))
+      if (const auto known = whole(run, id)) all.push_back({id, others.count(hash_of(*known)) == 0});
+    return all;
+  }
+
+  static std::size_t hash_of(const StoredTensor& tensor) {
+    return std::hash<std::string_view>()(text_of(tensor.bytes())) + 31 * tensor.shape().size();
+  }
+
+  /// A value that is stored, or follows from others by moves.
+  std::optional<StoredTensor> whole(std::size_t run, const std::string& id) const {
+    try {
+      return RecordedValues(*runs_[run]).view(id).tensor();
+    } catch (const Error&) {
+      return std::nullopt;  // not all of it is recorded
+    }
+  }
+
+  /// Whether an op reads it as the operand of a product that is no weight, as programs call it, or as the first one.
+  bool is_first_factor(std::size_t run, const std::string& id) const {
+    const std::vector<OutsideOperand>& all = outlines_[run].outside;
+    return std::any_of(all.begin(), all.end(), [&](const OutsideOperand& operand) {
+      return operand.id == id && (operand.kind == "product+Add" ? operand.slot == 1 : operand.slot == 0);
+    });
+  }
+
+  std::optional<AlignedRows> rows_of(const std::string& in_a, const std::string& in_b) const {
+    const StoredTensor a = whole(0, in_a).value(), b = whole(1, in_b).value();
+    if (a.type() != b.type()) return std::nullopt;
+    AlignedRows rows{a.shape().front(), b.shape().front(), rows_with_same_bytes(a, b)};
+    const auto lacking = std::count(rows.of_b.begin(), rows.of_b.end(), -1);
+    const bool is_permuted = a.shape() == b.shape();
+    if (lacking == static_cast<std::ptrdiff_t>(rows.of_b.size()) || (is_permuted && lacking > 0)) return std::nullopt;
+    return rows;
   }
 
   std::int64_t rows_of_run(std::size_t run) const {
     return !alignment_.rows ? 1 : run == 0 ? alignment_.rows->a : alignment_.rows->b;
   }
 
-  /// Elements a row; negative: of a value whose first axis has no such rows.
+  /// Elements a row; negative: of a value that has no such rows.
   std::int64_t width_of(std::size_t run, const Shape& shape) const {
     const std::int64_t rows = rows_of_run(run), count = element_count(shape);
-    return has_rows(shape) && shape.front() % rows == 0 ? count / rows : -1 - count;
+    return count % rows == 0 ? count / rows : -1 - count;
   }
 
   // ---- results
@@ -164,6 +224,9 @@ private:
     using Key = std::tuple<std::string, std::string, std::int64_t>;
     align_gaps(AlignedBy::op, [&](std::size_t run, const ComputedResult& one) {
       return Key(one.module, one.kind, width_of(run, one.shape));
+    });
+    align_gaps(AlignedBy::op, [&](std::size_t, const ComputedResult& one) {
+      return Key(one.module, one.kind, element_count(one.shape));  // that does not depend on the rows
     });
     align_gaps(AlignedBy::module, [&](std::size_t run, const ComputedResult& one) {
       return Key(one.module, "", width_of(run, one.shape));
@@ -244,9 +307,9 @@ private:
     if (width_of(0, a.shape) != width_of(1, b.shape)) return infinite;
     const std::optional<StoredTensor> in_a = numbers(0, a.id), in_b = numbers(1, b.id);
     if (!in_a || !in_b || !is_float(in_a->type()) || !is_float(in_b->type())) return infinite;
-    const std::optional<StoredTensor> there = as_in_b(*in_a, b.shape, alignment_.rows);
-    if (!there) return infinite;
-    const Tensor<double> x = there->to_double(), y = in_b->to_double();
+    const std::optional<AlignedNumbers> both = aligned_numbers(*in_a, *in_b, alignment_.rows);
+    if (!both) return infinite;
+    const Tensor<double> x = both->a.to_double(), y = both->b.to_double();
     double difference = 0.0, size = 0.0;
     for (std::size_t e = 0; e < x.size(); ++e) {
       difference += (x.values[e] - y.values[e]) * (x.values[e] - y.values[e]);
@@ -391,7 +454,7 @@ private:
     const bool is_same_op = runs_[0]->records()[a.at.record].op == runs_[1]->records()[b.at.record].op;
     const bool may_exchange = a.kind == "Add" || a.kind == "Mul" || a.kind == "Max" || a.kind == "Min";
     if (!is_same_op || may_exchange) {
-      one.operands = compare(all_of(a), all_of(b), at);
+      one.operands = compare(all_of(a), all_of(b), at, one);
       if (one.operands == OperandsAre::same || !is_same_op) {
         if (one.operands == OperandsAre::other) one.operands = OperandsAre::open;
         return;
@@ -399,7 +462,7 @@ private:
     }
     one.operands = a.operands.size() == b.operands.size() ? OperandsAre::same : OperandsAre::open;
     for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot) {
-      const OperandsAre are = compare(a.operands[slot], b.operands[slot], at);
+      const OperandsAre are = compare(a.operands[slot], b.operands[slot], at, one);
       if (are == OperandsAre::other && one.operands != OperandsAre::other) one.other_slot = slot;
       if (are != OperandsAre::same && one.operands != OperandsAre::other) one.operands = are;
     }
@@ -418,23 +481,29 @@ private:
     }
   }
 
+  /// Also notes whether one of the runs alone casts the operand.
   OperandsAre compare(const std::vector<Root>& a, const std::vector<Root>& b,
-                      const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& aligned) const {
+                      const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& aligned,
+                      AlignedResult& one) const {
+    const auto is_cast = [](const Root& root) { return root.is_cast; };
+    if (std::any_of(a.begin(), a.end(), is_cast) != std::any_of(b.begin(), b.end(), is_cast))
+      one.casts_otherwise = true;
     std::vector<Root> expected;
     for (const Root& root : a) {
       if (!root.result) {
         const auto found = source_of_a_.find(root.id);
         if (found == source_of_a_.end()) return OperandsAre::open;
-        expected.push_back({std::nullopt, found->second});
+        expected.push_back({std::nullopt, found->second, false});
         continue;
       }
       const auto found = aligned.find({root.result->record, root.result->result});
       if (found == aligned.end()) return OperandsAre::open;
       const RecordedResult at = alignment_.results[found->second].b;
-      expected.push_back({at, runs_[1]->records()[at.record].results[at.result].value()});
+      expected.push_back({at, runs_[1]->records()[at.record].results[at.result].value(), false});
     }
     const auto is_expected = [&](const Root& root) {
-      return std::find(expected.begin(), expected.end(), root) != expected.end();
+      return std::any_of(expected.begin(), expected.end(),
+                         [&](const Root& other) { return other.result == root.result && other.id == root.id; });
     };
     if (expected.size() == b.size() && std::all_of(b.begin(), b.end(), is_expected)) return OperandsAre::same;
     const auto has_counterpart = [&](const Root& root) {
@@ -478,53 +547,118 @@ RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b) {
 
 namespace {
 
-/// Whether the first axis of both values is that of the rows of their runs.
-bool have_aligned_rows(const Shape& a, const Shape& b, const std::optional<AlignedRows>& rows) {
-  return rows && has_rows(a) && has_rows(b) && a.front() % rows->a == 0 && b.front() % rows->b == 0;
+/// Where the rows of a run lie in a value: along an axis, each as one block of it, or each at every (rows)-th place.
+struct RowLayout {
+  std::size_t axis = 0;
+  bool is_block = true;
+};
+
+std::vector<RowLayout> layouts_of(const Shape& a, const Shape& b, const AlignedRows& rows) {
+  std::vector<RowLayout> layouts;
+  const auto fits = [&](std::size_t axis) {
+    return a[axis] > 0 && a[axis] % rows.a == 0 && b[axis] % rows.b == 0 && a[axis] / rows.a == b[axis] / rows.b;
+  };
+  const auto add = [&](std::size_t axis) {
+    layouts.push_back({axis, true});
+    if (a[axis] > rows.a) layouts.push_back({axis, false});
+  };
+  if (a.size() != b.size()) {
+    const bool has_rows_first = !a.empty() && !b.empty() && a.front() % rows.a == 0 && b.front() % rows.b == 0 &&
+                                element_count(a) / rows.a == element_count(b) / rows.b;
+    if (has_rows_first) layouts.push_back({0, true});
+    return layouts;
+  }
+  for (std::size_t axis = 0; axis < a.size(); ++axis) {
+    const bool others_agree = std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(axis), b.begin()) &&
+                              std::equal(a.begin() + static_cast<std::ptrdiff_t>(axis) + 1, a.end(),
+                                         b.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
+    if (others_agree && fits(axis)) add(axis);
+  }
+  return layouts;
 }
 
-/// The given ones of so many rows, as one axis of rows, and the others.
-StoredTensor some_rows(const StoredTensor& tensor, std::int64_t rows, const std::vector<std::int64_t>& chosen) {
-  std::vector<std::byte> bytes;
-  for (const std::int64_t row : chosen) {
-    const std::span<const std::byte> one = bytes_of_row(tensor, rows, row);
-    bytes.insert(bytes.end(), one.begin(), one.end());
-  }
+/// The given rows of a value.
+StoredTensor some_rows(const StoredTensor& tensor, std::int64_t rows, const RowLayout& layout,
+                       const std::vector<std::int64_t>& chosen) {
   Shape shape = tensor.shape();
-  shape.front() = shape.front() / rows * static_cast<std::int64_t>(chosen.size());
+  const auto axis = static_cast<std::ptrdiff_t>(layout.axis);
+  const std::int64_t before = element_count(Shape(shape.begin(), shape.begin() + axis));
+  const std::int64_t per_row = shape[layout.axis] / rows;
+  const std::size_t width = tensor.bytes().size() / static_cast<std::size_t>(before * shape[layout.axis]);
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<std::size_t>(before * per_row) * chosen.size() * width);
+  const auto append = [&](std::int64_t place, std::int64_t count) {
+    const auto one =
+        tensor.bytes().subspan(static_cast<std::size_t>(place) * width, static_cast<std::size_t>(count) * width);
+    bytes.insert(bytes.end(), one.begin(), one.end());
+  };
+  for (std::int64_t i = 0; i < before; ++i) {
+    const std::int64_t first = i * shape[layout.axis];
+    if (layout.is_block)
+      for (const std::int64_t row : chosen) append(first + row * per_row, per_row);
+    else
+      for (std::int64_t j = 0; j < per_row; ++j)
+        for (const std::int64_t row : chosen) append(first + j * rows + row, 1);
+  }
+  shape[layout.axis] = per_row * static_cast<std::int64_t>(chosen.size());
   return StoredTensor(tensor.type(), std::move(shape), std::move(bytes));
+}
+
+double square_distance(const AlignedNumbers& numbers) {
+  const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+  double sum = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (std::isfinite(x[i]) && std::isfinite(y[i])) sum += (x[i] - y[i]) * (x[i] - y[i]);
+  return sum;
+}
+
+double square_of(const StoredTensor& tensor) {
+  double sum = 0.0;
+  for (const double x : tensor.to_double().values)
+    if (std::isfinite(x)) sum += x * x;
+  return sum;
+}
+
+/// Every way in which both values may have the same rows, and the values as they are where that fits.
+std::vector<AlignedNumbers> ways_to_align(const StoredTensor& a, const StoredTensor& b,
+                                          const std::optional<AlignedRows>& rows) {
+  std::vector<AlignedNumbers> ways;
+  if (rows) {
+    std::vector<std::int64_t> in_a, in_b;
+    for (std::size_t row = 0; row < rows->of_b.size(); ++row) {
+      if (rows->of_b[row] < 0) continue;
+      in_a.push_back(rows->of_b[row]);
+      in_b.push_back(static_cast<std::int64_t>(row));
+    }
+    for (const RowLayout& layout : layouts_of(a.shape(), b.shape(), *rows)) {
+      StoredTensor of_b = some_rows(b, rows->b, layout, in_b);
+      ways.push_back({reshaped(some_rows(a, rows->a, layout, in_a), of_b.shape()), of_b});
+    }
+  }
+  if (a.size() == b.size()) ways.push_back({reshaped(a, b.shape()), b});
+  return ways;
 }
 
 }  // namespace
 
 std::optional<AlignedNumbers> aligned_numbers(const StoredTensor& a, const StoredTensor& b,
                                               const std::optional<AlignedRows>& rows) {
-  if (!have_aligned_rows(a.shape(), b.shape(), rows)) {
-    if (a.size() != b.size()) return std::nullopt;
-    return AlignedNumbers{reshaped(a, b.shape()), b};
-  }
-  if (static_cast<std::int64_t>(a.size()) / rows->a != static_cast<std::int64_t>(b.size()) / rows->b)
-    return std::nullopt;
-  std::vector<std::int64_t> in_a, in_b;
-  for (std::size_t row = 0; row < rows->of_b.size(); ++row) {
-    if (rows->of_b[row] < 0) continue;
-    in_a.push_back(rows->of_b[row]);
-    in_b.push_back(static_cast<std::int64_t>(row));
-  }
-  StoredTensor of_b = some_rows(b, rows->b, in_b);
-  return AlignedNumbers{reshaped(some_rows(a, rows->a, in_a), of_b.shape()), of_b};
+  constexpr double unrelated = 0.5;  // relative, of squares: the rows of this value lie otherwise
+  std::vector<AlignedNumbers> ways = ways_to_align(a, b, rows);
+  if (ways.empty()) return std::nullopt;
+  if (!rows) return std::move(ways.front());
+  std::vector<double> distances;
+  for (const AlignedNumbers& way : ways) distances.push_back(square_distance(way));
+  const auto best = static_cast<std::size_t>(std::min_element(distances.begin(), distances.end()) - distances.begin());
+  if (distances[best] > unrelated * square_of(ways[best].b)) return std::nullopt;
+  return std::move(ways[best]);
 }
 
-std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const Shape& shape,
+std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const StoredTensor& of_b,
                                     const std::optional<AlignedRows>& rows) {
-  if (!have_aligned_rows(of_a.shape(), shape, rows)) {
-    const bool fits = static_cast<std::int64_t>(of_a.size()) == element_count(shape);
-    return fits ? std::optional(reshaped(of_a, shape)) : std::nullopt;
-  }
-  const bool lacks_rows = std::find(rows->of_b.begin(), rows->of_b.end(), -1) != rows->of_b.end();
-  const bool fits = static_cast<std::int64_t>(of_a.size()) / rows->a == element_count(shape) / rows->b;
-  if (lacks_rows || !fits) return std::nullopt;
-  return reshaped(some_rows(of_a, rows->a, rows->of_b), shape);
+  std::optional<AlignedNumbers> both = aligned_numbers(of_a, of_b, rows);
+  if (!both || both->b.size() != of_b.size()) return std::nullopt;  // b has rows that a lacks
+  return reshaped(both->a, of_b.shape());
 }
 
 }  // namespace driftbound

@@ -16,6 +16,7 @@ namespace driftbound {
 struct Root {
   std::optional<RecordedResult> result;  ///< empty: from outside
   std::string id;
+  bool is_cast = false;  ///< rounded to another type on the way
 
   friend bool operator==(const Root&, const Root&) = default;
 };
@@ -36,10 +37,19 @@ struct SourceUse {
   std::size_t slot = 0;
 };
 
+/// An operand all of which comes from outside, as an op reads it.
+struct OutsideOperand {
+  std::string id;    ///< of a value that may follow from others by moves
+  std::string kind;  ///< of the record that reads it
+  std::size_t slot = 0;
+};
+
 /// What a run computes, and from what, without its moves of elements.
 struct RunOutline {
   std::vector<ComputedResult> computed;  ///< in the order of the calls
   std::vector<SourceUse> sources;        ///< in the order in which they are read
+  std::vector<OutsideOperand> outside;   ///< in the order of the calls
+  std::vector<std::string> moved;        ///< values that follow by moves from values from outside
 };
 
 RunOutline outline_of(const RecordedRun& run);

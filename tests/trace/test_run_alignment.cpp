@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -135,9 +136,42 @@ TEST_CASE("Rows with the same numbers are the same sample, however batches are p
   REQUIRE(alignment.results.size() == 1);
   CHECK(alignment.results.front().operands == OperandsAre::same);
   CHECK(alignment.sources.front().is_identical);
-  const std::optional<StoredTensor> y = as_in_b(filled({4, 3}, 2.0F), {2, 3}, alignment.rows);
+  const std::optional<StoredTensor> y =
+      as_in_b(filled({4, 3}, 2.0F), StoredTensor::from(Tensor<float>({2, 3}, {4, 5, 6, 5, 6, 7})), alignment.rows);
   REQUIRE(y);
   CHECK(y->to_double().values == std::vector<double>{4, 5, 6, 5, 6, 7});
+}
+
+TEST_CASE("Rows are found along whatever axis they lie, as blocks or apart") {
+  const AlignedRows rows{4, 2, {3, 1}};
+  Tensor<float> a({3, 4, 2}), b({3, 2, 2});  // tokens, rows, width
+  for (std::size_t i = 0; i < a.size(); ++i) a.values[i] = static_cast<float>(i * i % 23);
+  for (std::size_t t = 0; t < 3; ++t)
+    for (std::size_t r = 0; r < 2; ++r)
+      for (std::size_t j = 0; j < 2; ++j) b.values[(t * 2 + r) * 2 + j] = a.values[(t * 4 + (r == 0 ? 3 : 1)) * 2 + j];
+  const auto is_aligned = [&](Tensor<float> of_a, Tensor<float> of_b) {
+    const auto both = aligned_numbers(StoredTensor::from(of_a), StoredTensor::from(of_b), rows);
+    return both && both->a.identical(both->b);
+  };
+  CHECK(is_aligned(a, b));
+  a.shape = {12, 2};  // tokens and rows in one axis
+  b.shape = {6, 2};
+  CHECK(is_aligned(a, b));
+  const Tensor<float> same({5}, {1, 2, 3, 4, 5});
+  CHECK(is_aligned(same, same));
+}
+
+TEST_CASE("Rows of a batch that is cut or put in another order before the first op are found") {
+  TwoRuns runs;
+  Tensor<float> x({4, 6});
+  for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = static_cast<float>(i);
+  Tensor<float> turned = x;
+  std::rotate(turned.values.begin(), turned.values.begin() + 6, turned.values.end());
+  runs.a.value("x", StoredTensor::from(x));
+  runs.b.value("x", StoredTensor::from(turned));
+  add_linear(runs.a, true);
+  add_linear(runs.b, true);
+  CHECK(runs.align().rows->of_b == std::vector<std::int64_t>{1, 2, 3, 0});
 }
 
 TEST_CASE("A weight that differs is the same value with other numbers, and another operand is told") {

@@ -31,6 +31,7 @@ struct AlignedResult {
   AlignedBy by = AlignedBy::op;
   std::string kind;  ///< what run a's record computes, by ops of this library: "product+Add", "Softmax", "Mul+Add"
   OperandsAre operands = OperandsAre::open;
+  bool casts_otherwise = false;            ///< one run rounds an operand to another type first, the other does not
   std::size_t other_slot = 0;              ///< of the first operand that is another value; only with OperandsAre::other
   std::vector<std::size_t> reads;          ///< positions in RunAlignment::results of what run a's record reads
   std::vector<std::size_t> reads_sources;  ///< the same in RunAlignment::sources
@@ -43,7 +44,8 @@ struct AlignedSource {
   bool is_identical = false;   ///< bit for bit, transposed and by rows as they are aligned
 };
 
-/// Which rows of two runs are the same sample.
+/// Which rows of two runs are the same sample. The axis of a value along which they lie, one by one or in blocks, is the
+/// one along which the numbers of both runs are nearest.
 struct AlignedRows {
   std::int64_t a = 0, b = 0;       ///< rows of the runs
   std::vector<std::int64_t> of_b;  ///< by row of b: the row of a, -1: none
@@ -60,22 +62,23 @@ struct RunAlignment {
 
 /// Finds which results and which values from outside of two runs are the same. Results are compared in the order of the
 /// calls by the longest common subsequence: of module, op and elements a row first, then, between results that are
-/// aligned, of less. Records that move elements are looked through. Where the first axis of a value from outside differs
-/// in the two runs, or integers do, rows with the same numbers are the same sample: batches may be packed otherwise.
+/// aligned, of less. Records that move elements are looked through. Where the first axis of an operand from outside
+/// differs in the two runs, or its rows stand in another order, rows with the same numbers are the same sample: batches
+/// may be packed otherwise.
 /// What has no counterpart is listed, not guessed.
 /// Throws:    what the files of the runs throw
 RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b);
 
 /// The elements of a value of run a in the place that they have in run b: its rows, and its shape.
-/// Returns:   empty where the rows of the value are not those of the alignment, or b has rows that a lacks
-std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const Shape& shape_in_b,
+/// Returns:   empty where the values do not fit, or b has rows that a lacks
+std::optional<StoredTensor> as_in_b(const StoredTensor& of_a, const StoredTensor& of_b,
                                     const std::optional<AlignedRows>& rows);
 
 /// A value of both runs, cut down to the rows that both have.
 struct AlignedNumbers {
   StoredTensor a, b;  ///< of the same shape
 };
-/// Returns:   empty where the values differ in their number of elements a row
+/// Returns:   empty where the values do not fit
 std::optional<AlignedNumbers> aligned_numbers(const StoredTensor& a, const StoredTensor& b,
                                               const std::optional<AlignedRows>& rows);
 
