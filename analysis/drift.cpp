@@ -488,7 +488,15 @@ private:
     evidence.is_choice = !is_float(run_b_.type_of(id_of(run_b_, one.b)));
     evidence.is_same_op = one.by == AlignedBy::op && one.operands == OperandsAre::same && record_a.op == record_b.op;
     evidence.adds_and_multiplies = adds_and_multiplies(one.kind);
+    if (reads_drifted(one)) drift_.ops[i].as_b = Status::not_checked;  // the second run's operand is another one
     settle(drift_.ops[i], evidence, drift_.ops.size());
+  }
+
+  bool reads_drifted(const AlignedResult& one) const {
+    return std::any_of(one.reads_sources.begin(), one.reads_sources.end(), [&](std::size_t i) {
+      const auto found = other_sources_.find(i);
+      return found != other_sources_.end() && drift_.sources[found->second].is_drifted;
+    });
   }
 
   /// Which of the numbers from outside that an op reads differ; those that are rounded alone, or the others.
