@@ -65,9 +65,10 @@ private:
     if (node.inputs.size() > 2) add_to(all.added, *known_[node.inputs[2]]);
     ProductInside& inside = found_.emplace();
     inside.node.name = node.name;
-    inside.node.op = op::MatMul{};
+    inside.node.op = op::Gemm{};
     inside.left = std::move(*known_[node.inputs[0]]);
     inside.right = std::move(*known_[node.inputs[1]]);
+    inside.added = Tensor<double>(shape);
     inside.result = Tensor<double>(shape);
     inside.exact = Tensor<Ball>(shape);
     behind_[node.output] = std::move(all);
@@ -117,9 +118,9 @@ private:
     for (Ball& ball : found_->exact.values) ball.radius = Magnitude::infinite();
     for (std::size_t i = 0; i < exact.size(); ++i) {
       const auto element = static_cast<std::size_t>(last.element.values[i]);
-      found_->result.values[element] = view_.y(i) - last.added.values[i];
+      found_->result.values[element] = view_.y(i);
+      found_->added.values[element] = last.added.values[i];
       found_->exact.values[element] = exact.values[i];
-      found_->exact.values[element].hi -= last.added.values[i];
     }
     return std::move(*found_);
   }

@@ -10,11 +10,11 @@ namespace driftbound::bounds {
 /// The one product of matrices that a composite is, but for moves of elements before and after it and numbers added to
 /// its result, with its operands and its result as they were recorded.
 struct ProductInside {
-  Node node;  ///< a MatMul, or a Gemm without an addend
-  Tensor<double> left, right, result;
+  Node node;  ///< a Gemm
+  Tensor<double> left, right, added, result;
   Tensor<Ball> exact;  ///< the exact results at the recorded operands
 
-  NodeView view() const { return {&node, {&left, &right}, &result}; }
+  NodeView view() const { return {&node, {&left, &right, &added}, &result}; }
 };
 
 /// Returns the product that a Conv, ConvTranspose or Einsum is. Empty for other ops, and where it is none, or more than

@@ -64,10 +64,15 @@ void reciprocal_root(CallWriter& call) {
   call.result(0, call.add(op::Reciprocal{}, {call.add(op::Sqrt{}, {call.x(0)})}));
 }
 
-/// Programs compute these exponents by products, roots and quotients, and all others by a function.
+/// Programs compute these exponents by products, roots and quotients, and all others by a function, which reads the
+/// exponent in the type of the operand.
 void power(CallWriter& call) {
   if (!call.has("exponent")) refuse("its exponent is a tensor");
-  const double exponent = call.real("exponent", 1.0);
+  const FormatId own = float_format(call.type_of(0)).value_or(FormatId::fp32);
+  const double given = call.real("exponent", 1.0), exponent = round_to(given, format(own), Rounding::nearest_even);
+  const bool is_narrow = format(own).precision < format(FormatId::fp32).precision;
+  if (exponent != given && is_narrow)
+    refuse("programs may round its exponent to the narrow type of its operand, or not");
   const ValueId x = call.x(0);
   const auto square = [&] { return call.add(op::Mul{}, {x, x}); };
   if (exponent == 0.5) return call.result(0, call.add(op::Sqrt{}, {x}));
