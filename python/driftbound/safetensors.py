@@ -108,6 +108,12 @@ class Reader:
         except (ValueError, struct.error, AttributeError, KeyError, TypeError) as error:
             raise Error(f"{path}: is no .safetensors file, or is cut off: {error}") from None
 
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
     def blocks(self, name: str, block_bytes: int = 1 << 22) -> Iterator[bytes]:
         """The bytes of a tensor, block by block."""
         begin, end = self.tensors[name]["data_offsets"]

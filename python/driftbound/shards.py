@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,12 @@ from .safetensors import Tensor
 class ShardWriter:
     """Collects records and values and writes them as shards.
 
-    A shard is written when its values have ``shard_bytes`` or more, always between two records. What a killed
-    process leaves is readable up to its last shard.
+    A shard is written when its values have ``shard_bytes`` or more, or its first record is ``seconds`` old, always
+    between two records. What a killed process leaves is readable up to its last shard.
     """
+
+    #: How much time of a recording a killed process loses at most, but for one record.
+    seconds = 10.0
 
     def __init__(self, path: str | Path, shard_bytes: int):
         self.path = Path(path)
@@ -56,7 +60,7 @@ class ShardWriter:
     def add_record(self, record: dict) -> None:
         """Adds a record whose values have been added, and writes a shard where one is full."""
         self._records.append(record)
-        if self._bytes >= self._shard_bytes:
+        if self._bytes >= self._shard_bytes or time.monotonic() - self._started >= self.seconds:
             self._write(last=False)
 
     def close(self) -> None:
@@ -72,6 +76,7 @@ class ShardWriter:
         self._values: dict[str, dict] = {}
         self._tensors: dict[str, Tensor] = {}
         self._bytes = 0
+        self._started = time.monotonic()
 
     def _write(self, last: bool) -> None:
         metadata = {
@@ -107,7 +112,8 @@ class ShardWriter:
 
 def _is_shard(path: Path) -> bool:
     try:
-        return safetensors.Reader(path).metadata.get("driftbound.trace") == "2"
+        with safetensors.Reader(path) as file:
+            return file.metadata.get("driftbound.trace") == "2"
     except Error:
         return False
 

@@ -121,6 +121,17 @@ def test_a_killed_process_leaves_whole_shards(run_path):
     assert len(run.shards) >= 4 and not run.last and len(run.records) >= 8
 
 
+def test_a_shard_is_written_after_some_time_however_small(run_path, monkeypatch):
+    monkeypatch.setattr(driftbound.shards.ShardWriter, "seconds", 0.0)
+    x = np.zeros(3, np.float32)
+    with recorded(run_path) as recorder:
+        recorder.add("Add", [x, x], x)
+        assert run_path.exists()
+        recorder.add("Mul", [x, x], x)
+    run = Run(run_path)
+    assert run.last and len(run.shards) == 3 and len(run.records) == 2
+
+
 def test_a_sampled_product(run_path):
     random = np.random.default_rng(0)
     a, b = random.standard_normal((600, 70), np.float32), random.standard_normal((70, 900), np.float32)
