@@ -28,11 +28,9 @@ Choice choice_of(std::span<const double> row) {
 
 /// Whether the exact number of a class is certainly above those of all others.
 bool is_certain(std::span<const Ball> row, std::size_t winner) {
-  const auto lower = [](const Ball& ball) { return (ball.hi - ball.radius.value()) - std::abs(ball.lo); };
-  const auto upper = [](const Ball& ball) { return (ball.hi + ball.radius.value()) + std::abs(ball.lo); };
-  const double least = std::nextafter(lower(row[winner]), -std::numeric_limits<double>::infinity());
+  const double least = row[winner].enclosure().lower();
   for (std::size_t i = 0; i < row.size(); ++i)
-    if (i != winner && !(std::nextafter(upper(row[i]), std::numeric_limits<double>::infinity()) < least)) return false;
+    if (i != winner && !(row[i].enclosure().upper() < least)) return false;
   return true;
 }
 

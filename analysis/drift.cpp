@@ -149,7 +149,6 @@ double DriftOp::introduced() const {
 }
 
 JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
-  constexpr std::size_t most_kept = std::size_t{1} << 22;
   JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt, {}};
   if (judged.judgement.interrupted || options.audit.draws > 0) return judged;
   const RecordChain chain = chain_records(run, options.most_numbers);
@@ -159,8 +158,8 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
   from_input.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t) {
     for (const ValueId output : chain.graph.outputs) {
       const std::optional<std::size_t> node = chain.graph.producer(output);
-      if (!node || !chain.results[*node] || reference.layers[*node].size() > most_kept) continue;
-      judged.exact[{chain.results[*node]->record, chain.results[*node]->result}] = reference.layers[*node];
+      if (!node || !chain.results[*node] || reference.layers[*node].size() > most_exact) continue;
+      judged.exact[*chain.results[*node]] = reference.layers[*node];
     }
   };
   judge_from_input(run, chain, from_input, judged.judgement);
@@ -262,14 +261,6 @@ std::string rounded_to(const AlignedNumbers& numbers) {
   return "";
 }
 
-/// Whether an op is made of sums and products alone. Errors of functions have a mean, which differs from one library to
-/// another.
-bool adds_and_multiplies(const std::string& kind) {
-  static const std::set<std::string> plain = {"product", "product+Add", "Conv", "Einsum",
-                                              "Add",     "Sub",         "Mul",  "ReduceSum"};
-  return plain.count(kind) != 0;
-}
-
 class RunComparer {
 public:
   RunComparer(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options)
@@ -307,16 +298,21 @@ private:
       const AlignedSource& source = alignment_.sources[i];
       if (source.is_identical) continue;
       DriftSource differing{source.a, source.b, reader_of(i), std::nullopt, "", false};
-      const std::optional<AlignedNumbers> numbers =
-          numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows);
-      if (numbers) differing.difference = difference_of(*numbers);
-      if (!numbers || differing.difference->is_zero()) continue;  // not known, or another type with the same numbers
+      std::optional<AlignedNumbers> numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows);
+      if (!numbers) numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, std::nullopt);  // it has no such rows
+      if (!numbers) {
+        unknown_sources_.insert(i);
+        continue;
+      }
+      differing.difference = difference_of(*numbers);
+      if (differing.difference->is_zero()) continue;  // another type with the same numbers
       require_same_input(source, *differing.difference, *numbers);
       differing.rounded_to = rounded_to(*numbers);
       constexpr double few = 64.0;
       const std::optional<FormatId> type = float_format(numbers->b.type());
       const double unit = type ? std::ldexp(1.0, -format(*type).precision) : 0.0;
-      differing.is_drifted = differing.difference->relative() <= few * unit;
+      differing.is_drifted =
+          differing.difference->is_finite_in_both() && differing.difference->relative() <= few * unit;
       other_sources_[i] = drift_.sources.size();
       drift_.sources.push_back(std::move(differing));
     }
@@ -363,9 +359,10 @@ private:
       op.has_same_operands = one.operands == OperandsAre::same && !one.casts_otherwise && reads_the_same(one);
       take_reports(op, layers_a_.at(one.a), layers_b_.at(one.b));
       op.apart_at_most = any_runs_apart(a_.judgement.comparison, op.name, b_.judgement.comparison, op.name_b);
-      if (!drift_.first && op.difference && !op.difference->is_zero()) drift_.first = drift_.ops.size();
-      note_amplification(one, op);
-      drift_.ops.push_back(std::move(op));
+      std::vector<const RunDifference*> operands;
+      for (const std::size_t i : one.reads)
+        if (i < drift_.ops.size() && drift_.ops[i].difference) operands.push_back(&*drift_.ops[i].difference);
+      add_op(std::move(op), operands, drift_);
     }
   }
 
@@ -377,21 +374,11 @@ private:
     const auto is_same_result = [&](std::size_t i) {
       return i < drift_.ops.size() && drift_.ops[i].difference && drift_.ops[i].difference->is_zero();
     };
-    const auto is_same_source = [&](std::size_t i) { return other_sources_.count(i) == 0; };
+    const auto is_same_source = [&](std::size_t i) {
+      return other_sources_.count(i) == 0 && unknown_sources_.count(i) == 0;
+    };
     return std::all_of(one.reads.begin(), one.reads.end(), is_same_result) &&
            std::all_of(one.reads_sources.begin(), one.reads_sources.end(), is_same_source);
-  }
-
-  void note_amplification(const AlignedResult& one, const DriftOp& op) {
-    double largest = 0.0;
-    for (const std::size_t i : one.reads)
-      if (i < drift_.ops.size() && drift_.ops[i].difference)
-        largest = std::max(largest, drift_.ops[i].difference->relative());
-    if (!op.difference || !(largest > 0.0) || !std::isfinite(op.difference->relative())) return;
-    const double growth = op.difference->relative() / largest;
-    if (growth <= drift_.amplification) return;
-    drift_.amplification = growth;
-    drift_.amplifies = drift_.ops.size();
   }
 
   // ---- decisions
@@ -406,7 +393,7 @@ private:
       if (read.count(i) != 0 || !is_float(run_a_.type_of(id)) || shape.size() < 2 || shape.back() < 2) continue;
       const auto numbers = numbers_of_both(run_a_, id, run_b_, id_of(run_b_, one.b), drift_.rows);
       if (!numbers || run_a_.part_of(id)) continue;
-      const auto exact = a_.exact.find({one.a.record, one.a.result});
+      const auto exact = a_.exact.find(one.a);
       const bool is_known = !drift_.rows && exact != a_.exact.end() && exact->second.size() == numbers->a.size();
       add_rows(drift_.ops[i].name, *numbers, is_known && drift_.sources.empty() ? &exact->second : nullptr, drift_);
     }
@@ -419,10 +406,10 @@ private:
       drift_.not_as_b = "elements are drawn (--audit)";
       return;
     }
-    std::map<std::pair<std::size_t, std::size_t>, RecordedResult> of_a;
-    for (const AlignedResult& one : alignment_.results) of_a[{one.b.record, one.b.result}] = one.a;
+    std::map<RecordedResult, RecordedResult> of_a;
+    for (const AlignedResult& one : alignment_.results) of_a[one.b] = one.a;
     const NumbersOf numbers = [&](RecordedResult at) -> std::optional<StoredTensor> {
-      const auto found = of_a.find({at.record, at.result});
+      const auto found = of_a.find(at);
       if (found == of_a.end()) return std::nullopt;
       const std::string id = id_of(run_a_, found->second);
       if (!run_a_.is_stored(id) || run_a_.part_of(id)) return std::nullopt;
@@ -446,12 +433,11 @@ private:
   }
 
   void take_statuses(const RecordChain& chain, const Comparison& comparison) {
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> position;
-    for (std::size_t i = 0; i < alignment_.results.size(); ++i)
-      position[{alignment_.results[i].b.record, alignment_.results[i].b.result}] = i;
+    std::map<RecordedResult, std::size_t> position;
+    for (std::size_t i = 0; i < alignment_.results.size(); ++i) position[alignment_.results[i].b] = i;
     for (std::size_t layer = 0; layer < chain.results.size() && layer < comparison.layers.size(); ++layer) {
       if (!chain.results[layer]) continue;
-      const auto found = position.find({chain.results[layer]->record, chain.results[layer]->result});
+      const auto found = position.find(*chain.results[layer]);
       if (found == position.end()) continue;
       drift_.ops[found->second].as_b = own_status(comparison.layers[layer]);
       complaints_[found->second] = complaint_of(comparison.layers[layer]);
@@ -479,6 +465,7 @@ private:
     evidence.b = layers_b_.at(one.b);
     evidence.other_numbers = source_of(one, false);
     evidence.rounded_numbers = source_of(one, true);
+    evidence.unknown_numbers = unknown_source_of(one);
     if (one.operands == OperandsAre::other) {
       evidence.other_function = fmt::format("its operand {} is another value in the second run", one.other_slot);
     } else if (const std::string argument = other_argument(record_a, record_b, drift_.rows); !argument.empty()) {
@@ -511,6 +498,14 @@ private:
                          source.difference->differing, source.difference->elements, source.a,
                          error_text(source.difference->largest / source.difference->scale));
     }
+    return "";
+  }
+
+  std::string unknown_source_of(const AlignedResult& one) const {
+    for (const std::size_t i : one.reads_sources)
+      if (unknown_sources_.count(i) != 0)
+        return fmt::format("the runs did not record the same elements of '{}', which it reads",
+                           alignment_.sources[i].a);
     return "";
   }
 
@@ -558,6 +553,7 @@ private:
   const LayersOf layers_a_, layers_b_;
   RunsDrift drift_;
   std::map<std::size_t, std::size_t> other_sources_;  ///< by position in the alignment: that in the drift
+  std::set<std::size_t> unknown_sources_;             ///< by position in the alignment: they may differ
   std::map<std::size_t, std::string> complaints_;     ///< of the first run as one of the second run's network, by op
 };
 

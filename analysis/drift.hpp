@@ -46,6 +46,7 @@ struct RunDifference {
   double mean_error = 0.0;  ///< standard error of the mean, from the means of rows; 0: there are fewer than 32
 
   bool is_zero() const { return differing == 0; }
+  bool is_finite_in_both() const { return not_finite_a == 0 && not_finite_b == 0; }
   /// The root mean square difference of the elements that differ, relative to their scale. Elements that a mask sets to
   /// a large number do not count.
   double relative() const;
@@ -126,8 +127,8 @@ struct JudgedRun {
   const RecordedRun* run = nullptr;
   Judgement judgement;
   std::optional<ArithmeticModel> arithmetic;  ///< of the network that its records are; empty: they are none
-  /// Exact values of the network's outputs, by record and result; of small ones.
-  std::map<std::pair<std::size_t, std::size_t>, Tensor<Ball>> exact;
+  /// Exact values of the network's outputs, by result; of small ones.
+  std::map<RecordedResult, Tensor<Ball>> exact;
 };
 /// Judges a run alone: every op, and the network from the input on where there is one.
 /// Throws:    what judge_records() throws

@@ -16,16 +16,6 @@ std::string in_capitals(DriftVerdict verdict) {
   return text;
 }
 
-/// The first few of some names: "'a', 'b' and 3 more"
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 6;
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) shown.push_back("'" + shorten(names[i], 40) + "'");
-  std::string text = fmt::format("{}", fmt::join(shown, ", "));
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
-  return text;
-}
-
 std::vector<std::string> names_of(const std::vector<DriftAlone>& alone) {
   std::vector<std::string> names;
   for (const DriftAlone& one : alone) names.push_back(one.name);
@@ -112,8 +102,8 @@ std::string alignment_text(const RunsDrift& drift) {
     if (count > 0) ways.push_back(fmt::format("{} by {}", count, name_of(by)));
   }
   std::string text = fmt::format("Values of both runs: {} ({}).", drift.ops.size(), fmt::join(ways, ", "));
-  if (!drift.only_a.empty()) text += fmt::format(" In the first run alone: {}.", listed(names_of(drift.only_a)));
-  if (!drift.only_b.empty()) text += fmt::format(" In the second run alone: {}.", listed(names_of(drift.only_b)));
+  if (!drift.only_a.empty()) text += fmt::format(" In the first run alone: {}.", list_of(names_of(drift.only_a)));
+  if (!drift.only_b.empty()) text += fmt::format(" In the second run alone: {}.", list_of(names_of(drift.only_b)));
   return text;
 }
 
@@ -210,9 +200,9 @@ Section remarks_of(const RunsDrift& drift) {
             source.reader),
         source.is_drifted ? Style::plain : Style::wrong);
   if (!drift.sources_only_a.empty())
-    add(fmt::format("Values from outside in the first run alone: {}.", listed(drift.sources_only_a)));
+    add(fmt::format("Values from outside in the first run alone: {}.", list_of(drift.sources_only_a)));
   if (!drift.sources_only_b.empty())
-    add(fmt::format("Values from outside in the second run alone: {}.", listed(drift.sources_only_b)));
+    add(fmt::format("Values from outside in the second run alone: {}.", list_of(drift.sources_only_b)));
   if (drift.first)
     add(fmt::format("The runs depart at '{}'{}.", drift.ops[*drift.first].name,
                     drift.ops[*drift.first].has_same_operands ? ", on the same operands" : ""));

@@ -6,7 +6,6 @@
 
 #include "analysis/drift.hpp"
 #include "analysis/drift_verdict.hpp"
-#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -24,13 +23,12 @@ void append(Tensor<Ball>& all, const Tensor<Ball>& block) {
 }  // namespace
 
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
-  constexpr std::size_t most_kept = std::size_t{1} << 22;
   TracedRun run{std::move(graph), std::move(trace), {}, {}};
   JudgeOptions judging = options.judge;
   judging.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t) {
     for (const ValueId output : run.graph.outputs) {
       const std::optional<std::size_t> node = run.graph.producer(output);
-      if (!node || run.trace.layers[*node].output.size() > most_kept) continue;
+      if (!node || run.trace.layers[*node].output.size() > most_exact) continue;
       append(run.exact[run.graph.nodes[*node].name], reference.layers[*node]);
     }
   };
@@ -39,14 +37,6 @@ TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& option
 }
 
 namespace {
-
-bool adds_and_multiplies(const Op& op) {
-  return std::visit(
-      []<class T>(const T&) {
-        return OneOf<T, op::Gemm, op::MatMul, op::Conv, op::Einsum, op::Add, op::Sub, op::Mul, op::ReduceSum>;
-      },
-      op);
-}
 
 class TraceComparer {
 public:
@@ -103,14 +93,15 @@ private:
     evidence.a = &layer(a_, node);
     evidence.b = &layer(b_, found->second);
     evidence.is_same_op = true;  // of one model
-    evidence.adds_and_multiplies = adds_and_multiplies(of_a.op);
+    evidence.adds_and_multiplies = adds_and_multiplies(op.op);
     take_reports(op, evidence.a, evidence.b);
     op.apart_at_most = apart_at_most(of_a);
-    if (!drift_.first && op.difference && !op.difference->is_zero()) drift_.first = drift_.ops.size();
-    note_amplification(of_a, op);
     settle(op, evidence, a_.graph.nodes.size());
     position_[of_a.name] = drift_.ops.size();
-    drift_.ops.push_back(std::move(op));
+    std::vector<const RunDifference*> operands;
+    for (const ValueId id : of_a.inputs)
+      if (const RunDifference* difference = difference_of_operand(id)) operands.push_back(difference);
+    add_op(std::move(op), operands, drift_);
   }
 
   std::optional<double> apart_at_most(const Node& node) const {
@@ -132,18 +123,6 @@ private:
       const RunDifference* difference = difference_of_operand(id);
       return difference != nullptr && difference->is_zero();
     });
-  }
-
-  void note_amplification(const Node& node, const DriftOp& op) {
-    double largest = 0.0;
-    for (const ValueId id : node.inputs)
-      if (const RunDifference* difference = difference_of_operand(id))
-        largest = std::max(largest, difference->relative());
-    if (!op.difference || !(largest > 0.0)) return;
-    const double growth = op.difference->relative() / largest;
-    if (!(growth > drift_.amplification)) return;
-    drift_.amplification = growth;
-    drift_.amplifies = drift_.ops.size();
   }
 
   void compare_decisions() {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "analysis/text.hpp"
 
@@ -30,6 +32,27 @@ std::string complaint_of(const LayerSummary& layer) {
   const std::string excess = excess_of(layer, layer.status == Status::violated), reading = reading_of(layer);
   if (excess.empty()) return reading;
   return excess + (reading.empty() ? "" : "; " + reading);
+}
+
+bool adds_and_multiplies(std::string_view kind) {
+  static const std::set<std::string_view> plain = {"product", "product+Add", "Gemm", "MatMul", "Conv",
+                                                   "Einsum",  "Add",         "Sub",  "Mul",    "ReduceSum"};
+  return plain.count(kind) != 0;
+}
+
+void add_op(DriftOp op, const std::vector<const RunDifference*>& operands, RunsDrift& drift) {
+  const std::size_t place = drift.ops.size();
+  if (op.difference) {
+    if (!drift.first && !op.difference->is_zero()) drift.first = place;
+    double largest = 0.0;
+    for (const RunDifference* operand : operands) largest = std::max(largest, operand->relative());
+    const double growth = largest > 0.0 ? op.difference->relative() / largest : 0.0;
+    if (std::isfinite(growth) && growth > drift.amplification) {
+      drift.amplification = growth;
+      drift.amplifies = place;
+    }
+  }
+  drift.ops.push_back(std::move(op));
 }
 
 void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
@@ -65,10 +88,11 @@ std::string violation_of(const LayerSummary* layer, std::string_view run) {
 }
 
 std::string bug_of(const DriftOp& op, const OpEvidence& evidence) {
-  if (op.difference && op.difference->not_finite_a != op.difference->not_finite_b)
-    return fmt::format("{} elements are not finite in the {} run alone",
-                       std::max(op.difference->not_finite_a, op.difference->not_finite_b),
-                       op.difference->not_finite_b > op.difference->not_finite_a ? "second" : "first");
+  if (op.difference && !op.difference->is_finite_in_both()) {
+    const auto [in_a, in_b] = std::pair(op.difference->not_finite_a, op.difference->not_finite_b);
+    return fmt::format("{} elements are not finite in the {} run alone", std::max(in_a, in_b),
+                       in_b > in_a ? "second" : "first");
+  }
   for (const std::string& text : {violation_of(evidence.a, "first"), violation_of(evidence.b, "second")})
     if (!text.empty()) return text;
   if (!evidence.other_numbers.empty()) return evidence.other_numbers;
@@ -111,7 +135,9 @@ std::string what_is_open(const DriftOp& op, const OpEvidence& evidence) {
   for (const std::string& text : {open_of(op.a, "first"), open_of(op.b, "second")})
     if (!text.empty()) return text;
   const bool holds_as_b = op.as_b == Status::holds || op.as_b == Status::approaches;
-  if (holds_as_b || evidence.is_same_op) return "";
+  if (holds_as_b) return "";
+  if (!evidence.unknown_numbers.empty()) return evidence.unknown_numbers;
+  if (evidence.is_same_op) return "";
   return "the runs compute it by other ops, and the first run's numbers could not be held against the second run's";
 }
 

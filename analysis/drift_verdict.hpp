@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "analysis/drift.hpp"
 
@@ -13,12 +15,21 @@ struct OpEvidence {
   std::string other_numbers;                      ///< which numbers from outside differ that it reads; empty: none
   std::string rounded_numbers;                    ///< which differ by a rounding alone
   std::string other_function;                     ///< how the runs compute it otherwise; empty: that is not known
+  std::string unknown_numbers;                    ///< which may differ, as they are not recorded alike; empty: none
   std::string complaint_as_b;                     ///< of the first run's numbers as those of the second run's op
   bool is_choice = false;                         ///< it is made of integers
   bool is_same_op = false;                        ///< both runs compute it by the same op, from the same values
   bool adds_and_multiplies = false;               ///< sums and products alone, whose errors have no mean
 };
 
+/// Exact values of larger results are not kept.
+inline constexpr std::size_t most_exact = std::size_t{1} << 22;
+
+/// Whether an op of this kind (AlignedResult::kind, or an op's name) is made of sums and products alone. Errors of
+/// functions have a mean, which differs from one library to another.
+bool adds_and_multiplies(std::string_view kind);
+/// Adds an op, and notes whether the runs depart there and how far it amplifies what the `operands` differ by.
+void add_op(DriftOp op, const std::vector<const RunDifference*>& operands, RunsDrift& drift);
 /// Sets what a report of each run alone says of an op.
 void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b);
 /// Sets the verdict of an op and the reason. `ops`: compared in all.

@@ -265,11 +265,7 @@ void add_recorded(const RecordedLayers& recorded, const Comparison& comparison, 
     add(fmt::format("Found by {} (layer = record): {}.", by, fmt::join(names, ", ")));
   }
   const auto add_left_aside = [&](const std::vector<std::string>& records, std::string_view why, Style style) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < std::min(records.size(), most_names); ++i)
-      names.push_back("'" + shorten(records[i], 40) + "'");
-    if (records.size() > most_names) names.push_back(fmt::format("{} more", records.size() - most_names));
-    if (!names.empty()) add(fmt::format("Left aside, as {}: {}.", why, fmt::join(names, ", ")), style);
+    if (!records.empty()) add(fmt::format("Left aside, as {}: {}.", why, list_of(records, most_names)), style);
   };
   add_left_aside(recorded.copies, "they hold the numbers of other records", Style::plain);
   add_left_aside(recorded.unplaced, "no layer is named so, and by order and shape they may be of none, or of several",

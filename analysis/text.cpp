@@ -1,6 +1,7 @@
 #include "analysis/text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -83,6 +84,15 @@ std::string shorten(const std::string& name, std::size_t width) {
   if (length <= width) return name;
   const std::size_t head = (width - 2) / 2, tail = width - 2 - head;
   return characters(name, 0, head) + ".." + characters(name, length - tail, tail);
+}
+
+std::string list_of(const std::vector<std::string>& names, std::size_t most) {
+  constexpr std::size_t width = 40;
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) shown.push_back("'" + shorten(names[i], width) + "'");
+  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
 }
 
 std::string wrap(const std::string& text, std::size_t width, std::size_t indent) {

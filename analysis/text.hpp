@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace driftbound::analysis {
 
@@ -23,6 +24,8 @@ std::string percent(double share);
 std::size_t columns_of(const std::string& text);
 /// At most `width` characters, the middle left out.
 std::string shorten(const std::string& name, std::size_t width);
+/// The first `most` of some names: "'a', 'b' and 3 more"
+std::string list_of(const std::vector<std::string>& names, std::size_t most = 6);
 /// Broken at spaces into lines of at most `width` characters; lines that this begins are indented by `indent` spaces.
 std::string wrap(const std::string& text, std::size_t width, std::size_t indent = 0);
 

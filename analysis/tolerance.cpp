@@ -291,8 +291,7 @@ public:
     if (request_.k < 1) throw InvalidArgument("tolerance: give --k, the length of the sum or row, or --data");
     if (request_.op == "attention" && request_.keys < 1)
       throw InvalidArgument("tolerance: attention needs --keys, the number of keys, beside --k, the size of a head");
-    const bool has_halves = request_.op == "silu-and-mul" || request_.op == "rotary";
-    if (has_halves && request_.k % 2 != 0)
+    if (has_halves() && request_.k % 2 != 0)
       throw InvalidArgument("tolerance: --k is odd, and the op takes halves of a row");
     if (rule_.has_worst_data) report.parts.push_back(of_largest());
     report.parts.push_back(of_normal());
@@ -300,6 +299,8 @@ public:
   }
 
 private:
+  bool has_halves() const { return request_.op == "silu-and-mul" || request_.op == "rotary"; }
+
   Graph graph(const std::vector<Shape>& shapes) const { return graph_of(request_.op, rule_.make(request_), shapes); }
 
   /// The operands are rounded to their format first.
@@ -338,8 +339,15 @@ private:
       if (!is_float(tensor.type()) || !tensor.all_finite())
         throw InvalidArgument(
             "tolerance: --data holds integers, NaN or infinities; give finite floating-point numbers");
+      if (tensor.shape().empty() || tensor.size() == 0)
+        throw InvalidArgument(
+            fmt::format("tolerance: --data has the shape {}, and every op takes rows of numbers; {} reads {}",
+                        to_string(tensor.shape()), rule_.op.name, rule_.op.operands));
       operands.push_back(tensor.to_double());
     }
+    if (has_halves() && operands.front().shape.back() % 2 != 0)
+      throw InvalidArgument(fmt::format("tolerance: rows of {} numbers are odd, and {} takes halves of a row",
+                                        operands.front().shape.back(), rule_.op.name));
     return summed_up("the data given", tolerance(std::move(operands)));
   }
 

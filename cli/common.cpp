@@ -235,6 +235,9 @@ Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   return cpu_evaluator(of_run);
 }
 
+namespace {
+
+/// Bytes that programs may take without others giving any back; 0 where the system does not say.
 std::uint64_t free_memory() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -244,6 +247,22 @@ std::uint64_t free_memory() {
     if (words >> name >> kibibytes && name == "MemAvailable:") return kibibytes * 1024;
   }
   return 0;
+}
+
+}  // namespace
+
+std::uint64_t memory_for(const std::string& asked) {
+  return asked.empty() ? free_memory() / 2 : parse_bytes(asked, "--memory");
+}
+
+std::int64_t numbers_within(std::uint64_t memory) {
+  constexpr std::uint64_t bytes_per_number = 512;  // two references and the bounds of a layer
+  return static_cast<std::int64_t>(memory / bytes_per_number);
+}
+
+void check_failure_probability(double probability) {
+  if (!(probability > 0.0 && probability < 1.0))
+    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
 }
 
 void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,

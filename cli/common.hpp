@@ -83,8 +83,15 @@ private:
   Evaluator cuda_evaluator_for(const ArithmeticModel& arithmetic_of_run) const;
 };
 
-/// Bytes of memory that programs may take without others giving any back; 0 where the system does not say.
-std::uint64_t free_memory();
+/// Bytes that judging from the input on may take: as --memory says, else half of what programs may take without others
+/// giving any back; 0 where the system does not say.
+/// Throws:    InvalidArgument where `asked` is no number of bytes
+std::uint64_t memory_for(const std::string& asked);
+/// How many numbers a recorded network may have so that judging it from the input on takes so much memory, roughly.
+std::int64_t numbers_within(std::uint64_t memory);
+
+/// Throws:    InvalidArgument where --failure-probability is not between 0 and 1
+void check_failure_probability(double probability);
 
 /// Refuses options that would say nothing beside `given`.
 /// Throws:    InvalidArgument naming both

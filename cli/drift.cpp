@@ -40,8 +40,7 @@ struct DriftSettings {
 /// Throws:    InvalidArgument
 void check(const DriftSettings& settings) {
   const std::vector<std::string>& files = settings.files;
-  if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
-    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+  check_failure_probability(settings.failure_probability);
   if (settings.is_of_recordings()) {
     if (settings.makes_runs())
       throw InvalidArgument(
@@ -63,7 +62,6 @@ void check(const DriftSettings& settings) {
 }
 
 analysis::DriftOptions drift_options(const DriftSettings& settings) {
-  constexpr std::uint64_t bytes_per_number = 512;  // two references and the bounds of a layer, roughly
   analysis::DriftOptions options;
   options.judge.precision.max_bits = settings.max_precision;
   options.judge.precision.threads = settings.run.thread_count();
@@ -72,9 +70,8 @@ analysis::DriftOptions drift_options(const DriftSettings& settings) {
                                BoundKind::running, BoundKind::order_aware, BoundKind::adjoint_any_order})
     options.judge.bounds.emplace_back(kind);
   options.audit = {settings.audit, settings.inputs.seed};
-  const std::uint64_t memory = settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
-  options.judge.memory = memory;
-  options.most_numbers = static_cast<std::int64_t>(memory / bytes_per_number);
+  options.judge.memory = memory_for(settings.memory);
+  options.most_numbers = numbers_within(options.judge.memory);
   return options;
 }
 

@@ -117,11 +117,6 @@ analysis::JudgeOptions judge_options(const ReportSettings& settings, analysis::P
   return options;
 }
 
-/// Bytes that bounds from end to end may take.
-std::uint64_t memory_for(const ReportSettings& settings) {
-  return settings.memory.empty() ? free_memory() / 2 : parse_bytes(settings.memory, "--memory");
-}
-
 analysis::Judgement judge_run(const ReportSettings& settings, ObtainedRun& run,
                               const std::vector<analysis::Scalar>& scalars, ReferenceRecorder* recorder) {
   analysis::Progress progress("judging", !settings.outputs.quiet);
@@ -129,7 +124,7 @@ analysis::Judgement judge_run(const ReportSettings& settings, ObtainedRun& run,
   options.scalars = scalars;
   if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
   options.trace_is_declared_run = settings.trace.empty() && run.trace().provenance.backend == "cpu";
-  options.memory = memory_for(settings);
+  options.memory = memory_for(settings.memory);
   if (recorder != nullptr)
     options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) {
       recorder->add(reference, samples);
@@ -252,14 +247,12 @@ int publish(const ReportSettings& settings, analysis::Report report, std::chrono
 /// Throws:    InvalidArgument
 void check_numbers(const ReportSettings& settings) {
   if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
-  if (!(settings.failure_probability > 0.0 && settings.failure_probability < 1.0))
-    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+  check_failure_probability(settings.failure_probability);
 }
 
 /// The network that a recording is, where all elements are judged.
 RecordChain chain_of(const RecordedRun& run, const ReportSettings& settings, std::uint64_t memory) {
-  constexpr std::uint64_t bytes_per_number = 512;  // two references and the bounds of a layer, roughly
-  if (settings.audit == 0) return chain_records(run, static_cast<std::int64_t>(memory / bytes_per_number));
+  if (settings.audit == 0) return chain_records(run, numbers_within(memory));
   RecordChain none;
   none.why_not = "--audit draws elements, and errors from the input on need all of them";
   return none;
@@ -280,7 +273,7 @@ int report_on_recording(const ReportSettings& settings) {
   require_distinct({settings.model}, settings.files());
   check_numbers(settings);
   const RecordedRun run(settings.model);
-  const std::uint64_t memory = memory_for(settings);
+  const std::uint64_t memory = memory_for(settings.memory);
   const RecordChain chain = chain_of(run, settings, memory);
   std::vector<analysis::Scalar> scalars;
   for (const std::string& text : settings.scalars) scalars.push_back(scalar_of(chain, text));

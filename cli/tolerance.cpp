@@ -47,8 +47,7 @@ int run_tolerance(ToleranceSettings settings) {
   if (!settings.order.empty()) request.order = parse_summation_order(settings.order);
   if (settings.split_k > 0) request.order = {SummationOrder::Kind::split_k, settings.split_k, true};
   for (const std::string& file : settings.data) request.data.push_back(read_array(file));
-  if (!(request.failure_probability > 0.0 && request.failure_probability < 1.0))
-    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+  check_failure_probability(request.failure_probability);
   if (!(request.magnitude > 0.0) || !std::isfinite(request.magnitude))
     throw InvalidArgument("--magnitude: give a number above 0");
   request.threads = thread_count(request.threads);

@@ -48,7 +48,8 @@ struct LayerMatches {
 
 /// Finds nodes' records: by layer name, else by the name of its output, else by the path of a module whose result it is,
 /// else, for all that are left, by order and shape where only one assignment keeps both. Where a record's name fits
-/// several nodes its index decides. A module that is called several times has its last call recorded. `are_same`: whether two records hold the same numbers.
+/// several nodes its index decides. A module that is called several times has its last call recorded.
+/// `are_same`: whether two records hold the same numbers.
 /// Throws:    InvalidArgument (nothing recorded, ambiguous names or order, no record of a layer), starting with `where`
 LayerMatches match_layers(const Graph& graph, const std::vector<ExpectedLayer>& expected,
                           const std::vector<RecordedLayer>& recorded,

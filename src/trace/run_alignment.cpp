@@ -21,6 +21,7 @@ namespace driftbound {
 namespace {
 
 using Pair = std::pair<std::size_t, std::size_t>;
+using Positions = std::map<RecordedResult, std::size_t>;
 
 /// A longest common subsequence of two ranges of keys, as pairs of positions; of several, one that ends as late as it
 /// can.
@@ -153,7 +154,7 @@ private:
   }
 
   /// Those that are read first.
-  std::vector<Outside> from_outside(std::size_t run) const {
+  std::vector<Outside> from_outside(std::size_t run) {
     constexpr std::size_t most = 48;
     const auto ids_of = [&](std::size_t which) {
       std::vector<std::string> ids;
@@ -165,19 +166,24 @@ private:
     };
     std::set<std::size_t> others;
     for (const std::string& id : ids_of(1 - run))
-      if (const auto known = whole(1 - run, id)) others.insert(hash_of(*known));
+      if (const auto hash = hash_of(1 - run, id)) others.insert(*hash);
     std::vector<Outside> all;
     for (const std::string& id : ids_of(run))
-      if (const auto known = whole(run, id)) all.push_back({id, others.count(hash_of(*known)) == 0});
+      if (const auto hash = hash_of(run, id)) all.push_back({id, others.count(*hash) == 0});
     return all;
   }
 
-  static std::size_t hash_of(const StoredTensor& tensor) {
-    return std::hash<std::string_view>()(text_of(tensor.bytes())) + 31 * tensor.shape().size();
+  /// Of the bytes of a value from outside; empty where not all of it is recorded. Every value is read once.
+  std::optional<std::size_t> hash_of(std::size_t run, const std::string& id) {
+    const auto [place, is_new] = hashes_[run].try_emplace(id);
+    if (is_new)
+      if (const auto known = whole(run, id)) place->second = std::hash<std::string_view>()(text_of(known->bytes()));
+    return place->second;
   }
 
   /// A value that is stored, or follows from others by moves.
   std::optional<StoredTensor> whole(std::size_t run, const std::string& id) const {
+    if (runs_[run]->is_stored(id)) return numbers(run, id);
     try {
       return RecordedValues(*runs_[run]).view(id).tensor();
     } catch (const Error&) {
@@ -338,62 +344,77 @@ private:
   // ---- values from outside
 
   void align_sources() {
+    join_sources_of_aligned_records(true);
     join_identical_sources();
-    join_sources_of_aligned_records();
+    join_sources_of_aligned_records(false);
     join_transposed_sources();
-    const auto position = [&](const AlignedSource& source) {
-      return std::find_if(outlines_[0].sources.begin(), outlines_[0].sources.end(),
-                          [&](const SourceUse& use) { return use.id == source.a; });
-    };
-    std::sort(alignment_.sources.begin(), alignment_.sources.end(),
-              [&](const AlignedSource& x, const AlignedSource& y) { return position(x) < position(y); });
-    for (const SourceUse& use : outlines_[0].sources)
-      if (source_of_a_.count(use.id) == 0) alignment_.sources_only_a.push_back(use.id);
+    for (const SourceUse& use : outlines_[0].sources) {
+      const auto joined = source_of_a_.find(use.id);
+      if (joined == source_of_a_.end())
+        alignment_.sources_only_a.push_back(use.id);
+      else
+        alignment_.sources.push_back(joined->second);
+    }
     for (const SourceUse& use : outlines_[1].sources)
       if (taken_.count(use.id) == 0) alignment_.sources_only_b.push_back(use.id);
   }
 
   void join_sources(const std::string& a, const std::string& b, bool is_transposed, bool is_identical) {
-    alignment_.sources.push_back({a, b, is_transposed, is_identical});
-    source_of_a_[a] = b;
+    source_of_a_[a] = {a, b, is_transposed, is_identical};
     taken_.insert(b);
   }
 
   /// Values with the same bits, in the order in which they are read.
   void join_identical_sources() {
     std::map<std::size_t, std::vector<std::string>> of_b;  // by hash
-    const auto hash = [](const StoredTensor& tensor) { return std::hash<std::string_view>()(text_of(tensor.bytes())); };
     for (const SourceUse& use : outlines_[1].sources)
-      if (const auto known = numbers(1, use.id)) of_b[hash(*known)].push_back(use.id);
+      if (const auto hash = hash_of(1, use.id)) of_b[*hash].push_back(use.id);
+    for (const auto& [hash, ids] : of_b)
+      for (std::size_t i = 1; i < ids.size(); ++i) note_twin(ids, i);
     for (const SourceUse& use : outlines_[0].sources) {
-      const auto known = numbers(0, use.id);
-      if (!known) continue;
-      std::vector<std::string>& candidates = of_b[hash(*known)];
-      const auto same = std::find_if(candidates.begin(), candidates.end(),
-                                     [&](const std::string& id) { return numbers(1, id)->identical(*known); });
-      if (same == candidates.end()) continue;
-      join_sources(use.id, *same, false, true);
-      candidates.erase(same);
+      const auto hash = source_of_a_.count(use.id) == 0 ? hash_of(0, use.id) : std::nullopt;
+      const auto found = hash ? of_b.find(*hash) : of_b.end();
+      if (found == of_b.end()) continue;
+      const auto same = std::find_if(found->second.begin(), found->second.end(), [&](const std::string& id) {
+        return taken_.count(id) == 0 && numbers(1, id)->identical(*numbers(0, use.id));
+      });
+      if (same != found->second.end()) join_sources(use.id, *same, false, true);
     }
   }
 
-  void join_sources_of_aligned_records() {
+  /// Notes the first of some values of b that has the same bits as one of them.
+  void note_twin(const std::vector<std::string>& ids, std::size_t one) {
+    const StoredTensor known = numbers(1, ids[one]).value();
+    const auto first = std::find_if(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(one),
+                                    [&](const std::string& id) { return numbers(1, id)->identical(known); });
+    if (*first != ids[one]) twin_in_b_[ids[one]] = *first;
+  }
+
+  /// The same for values with the same bits: which one of them an op reads makes no difference.
+  const std::string& source_in_b(const std::string& id) const {
+    const auto twin = twin_in_b_.find(id);
+    return twin == twin_in_b_.end() ? id : twin->second;
+  }
+
+  /// `identical_alone`: those that differ are left for later.
+  void join_sources_of_aligned_records(bool identical_alone) {
     for (std::size_t i = 0; i < partner_[0].size(); ++i) {
       if (partner_[0][i] == nobody) continue;
       const ComputedResult &a = result(0, i), &b = result(1, partner_[0][i]);
       for (std::size_t slot = 0; slot < std::min(a.operands.size(), b.operands.size()); ++slot)
-        join_sources_of(a.operands[slot], b.operands[slot]);
+        join_sources_of(a.operands[slot], b.operands[slot], identical_alone);
     }
   }
 
   /// Values from outside at the same places among those that an operand of both runs comes from.
-  void join_sources_of(const std::vector<Root>& a, const std::vector<Root>& b) {
+  void join_sources_of(const std::vector<Root>& a, const std::vector<Root>& b, bool identical_alone) {
     if (a.size() != b.size()) return;
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (a[i].result || b[i].result || source_of_a_.count(a[i].id) != 0 || taken_.count(b[i].id) != 0) continue;
       const Shape &shape_a = runs_[0]->shape_of(a[i].id), &shape_b = runs_[1]->shape_of(b[i].id);
       if (shape_a != shape_b && !have_same_rows(shape_a, shape_b)) continue;
-      join_sources(a[i].id, b[i].id, false, are_identical(a[i].id, b[i].id));
+      const bool is_identical = are_identical(a[i].id, b[i].id);
+      if (is_identical || !identical_alone) join_sources(a[i].id, b[i].id, false, is_identical);
     }
   }
 
@@ -422,9 +443,9 @@ private:
   // ---- operands of aligned results
 
   void compare_operands() {
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> at;  // by result of a: its position
-    for (std::size_t i = 0; i < alignment_.results.size(); ++i)
-      at[{alignment_.results[i].a.record, alignment_.results[i].a.result}] = i;
+    Positions at;  // by result of a
+    for (std::size_t i = 0; i < alignment_.results.size(); ++i) at[alignment_.results[i].a] = i;
+    for (const AlignedResult& one : alignment_.results) aligned_in_b_.insert(one.b);
     std::map<std::string, std::size_t> sources;
     for (std::size_t i = 0; i < alignment_.sources.size(); ++i) sources[alignment_.sources[i].a] = i;
     std::size_t next = 0;
@@ -440,8 +461,7 @@ private:
 
   /// Operands of the same op are compared one by one; those of another op, or of one whose operands may be exchanged, all
   /// together.
-  void compare_operands_of(const ComputedResult& a, const ComputedResult& b,
-                           const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& at,
+  void compare_operands_of(const ComputedResult& a, const ComputedResult& b, const Positions& at,
                            AlignedResult& one) const {
     if (a.kind != b.kind) return;
     const auto all_of = [](const ComputedResult& result) {
@@ -468,13 +488,13 @@ private:
     }
   }
 
-  static void note_read(const Root& root, const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& results,
-                        const std::map<std::string, std::size_t>& sources, AlignedResult& reader) {
+  static void note_read(const Root& root, const Positions& results, const std::map<std::string, std::size_t>& sources,
+                        AlignedResult& reader) {
     const auto note = [](std::vector<std::size_t>& list, std::size_t position) {
       if (std::find(list.begin(), list.end(), position) == list.end()) list.push_back(position);
     };
     if (root.result) {
-      const auto found = results.find({root.result->record, root.result->result});
+      const auto found = results.find(*root.result);
       if (found != results.end()) note(reader.reads, found->second);
     } else if (const auto found = sources.find(root.id); found != sources.end()) {
       note(reader.reads_sources, found->second);
@@ -482,8 +502,7 @@ private:
   }
 
   /// Also notes whether one of the runs alone casts the operand.
-  OperandsAre compare(const std::vector<Root>& a, const std::vector<Root>& b,
-                      const std::map<std::pair<std::size_t, std::size_t>, std::size_t>& aligned,
+  OperandsAre compare(const std::vector<Root>& a, const std::vector<Root>& b, const Positions& aligned,
                       AlignedResult& one) const {
     const auto is_cast = [](const Root& root) { return root.is_cast; };
     if (std::any_of(a.begin(), a.end(), is_cast) != std::any_of(b.begin(), b.end(), is_cast))
@@ -493,23 +512,22 @@ private:
       if (!root.result) {
         const auto found = source_of_a_.find(root.id);
         if (found == source_of_a_.end()) return OperandsAre::open;
-        expected.push_back({std::nullopt, found->second, false});
+        expected.push_back({std::nullopt, source_in_b(found->second.b), false});
         continue;
       }
-      const auto found = aligned.find({root.result->record, root.result->result});
+      const auto found = aligned.find(*root.result);
       if (found == aligned.end()) return OperandsAre::open;
       const RecordedResult at = alignment_.results[found->second].b;
       expected.push_back({at, runs_[1]->records()[at.record].results[at.result].value(), false});
     }
     const auto is_expected = [&](const Root& root) {
+      const std::string& id = root.result ? root.id : source_in_b(root.id);
       return std::any_of(expected.begin(), expected.end(),
-                         [&](const Root& other) { return other.result == root.result && other.id == root.id; });
+                         [&](const Root& other) { return other.result == root.result && other.id == id; });
     };
     if (expected.size() == b.size() && std::all_of(b.begin(), b.end(), is_expected)) return OperandsAre::same;
     const auto has_counterpart = [&](const Root& root) {
-      return root.result ? std::any_of(alignment_.results.begin(), alignment_.results.end(),
-                                       [&](const AlignedResult& one) { return one.b == *root.result; })
-                         : taken_.count(root.id) != 0;
+      return root.result ? aligned_in_b_.count(*root.result) != 0 : taken_.count(root.id) != 0;
     };
     return std::all_of(b.begin(), b.end(), has_counterpart) ? OperandsAre::other : OperandsAre::open;
   }
@@ -520,8 +538,11 @@ private:
   std::array<RunOutline, 2> outlines_;
   std::array<std::vector<std::size_t>, 2> partner_;  ///< by computed result: that of the other run
   std::vector<AlignedBy> by_;                        ///< by computed result of a
-  std::map<std::string, std::string> source_of_a_;
-  std::set<std::string> taken_;  ///< sources of b
+  std::array<std::map<std::string, std::optional<std::size_t>>, 2> hashes_;  ///< of values from outside, by id
+  std::map<std::string, AlignedSource> source_of_a_;                         ///< by id in a
+  std::set<std::string> taken_;                                              ///< sources of b
+  std::map<std::string, std::string> twin_in_b_;  ///< the first source of b with the same bits as another one
+  std::set<RecordedResult> aligned_in_b_;
   RunAlignment alignment_;
 };
 
@@ -623,7 +644,7 @@ double square_of(const StoredTensor& tensor) {
 std::vector<AlignedNumbers> ways_to_align(const StoredTensor& a, const StoredTensor& b,
                                           const std::optional<AlignedRows>& rows) {
   std::vector<AlignedNumbers> ways;
-  if (rows) {
+  if (rows && a.size() > 0 && b.size() > 0) {
     std::vector<std::int64_t> in_a, in_b;
     for (std::size_t row = 0; row < rows->of_b.size(); ++row) {
       if (rows->of_b[row] < 0) continue;

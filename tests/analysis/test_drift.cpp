@@ -11,6 +11,7 @@
 
 #include "analysis/drift.hpp"
 #include "analysis/drift_report.hpp"
+#include "analysis/drift_verdict.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/json_schema.hpp"
 #include "support/recording.hpp"
@@ -377,6 +378,13 @@ TEST_CASE("Choices of two runs are compared row by row, and those of the exact n
   const double sigma = std::sqrt((1.0 + 0.0625) / 12.0), root = std::sqrt(2.0);
   const auto phi = [&](double gap) { return 0.5 * std::erfc(gap / (sigma * root) / root); };
   CHECK(decisions.estimate_of_flips == doctest::Approx(phi(1.0) + phi(0.0) + phi(0.5) + phi(9.0)));
+  const auto certain_if_the_next_is_within = [&](double radius) {
+    exact.values[9] = exact_ball(3.0);
+    exact.values[10] = {2.0, 0.0, Magnitude(radius)};
+    return decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, &exact).certain.value();
+  };
+  CHECK(certain_if_the_next_is_within(1.0) == 0);
+  CHECK(certain_if_the_next_is_within(1.0 - 0x1p-51) == 1);  // up to the number next below 3
   CHECK(decisions.largest_log_ratio > 0.1);
   CHECK(decisions.largest_divergence > decisions.mean_divergence);
   CHECK(decisions_of("y", {StoredTensor::from(a), StoredTensor::from(a)}, nullptr).estimate_of_flips == 0.0);
@@ -411,4 +419,83 @@ TEST_CASE("Choices that differ on the same numbers are another rule, and those o
   const RunsDrift moved = compare_runs(of_a, judge_run_alone(run_c, options()), options());
   CHECK(moved.verdict == DriftVerdict::expected);
   CHECK(contains(op_of(moved, "choice").reason, "1 of 4 choices differ, as the numbers"));
+}
+
+TEST_CASE("Elements that are not finite in one run alone are a bug, however many the other run has") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor<float> a({3}, {1, nan, 3}), b({3}, {nan, 2, 3});
+  DriftOp op;
+  op.difference = difference_of({StoredTensor::from(a), StoredTensor::from(b)});
+  op.a = op.b = Status::holds;
+  CHECK_FALSE(op.difference->is_finite_in_both());
+  settle(op, {}, 1);
+  CHECK(op.verdict == DriftVerdict::bug);
+  CHECK(contains(op.reason, "1 elements are not finite"));
+}
+
+TEST_CASE(
+    "A value from outside with NaN in one run, with other numbers, or with another part recorded, is not the same") {
+  const auto drift_with = [](const std::function<void(RecordingWriter&, Matrix)>& write_bias) {
+    const TemporaryFolder folder;
+    std::vector<std::string> files = {folder.file("a.safetensors"), folder.file("b.safetensors")};
+    const Matrix x = rows_of_input(4);
+    for (const std::string& file : files) {
+      RecordingWriter writer;
+      const Matrix bias = random_matrix({width}, 5);
+      Matrix y = x;
+      for (std::size_t i = 0; i < y.size(); ++i) y.values[i] += bias.values[i % at(width)];
+      writer.value("x", StoredTensor::from(x));
+      writer.value("y", StoredTensor::from(y));
+      if (file == files.front()) writer.value("bias", StoredTensor::from(bias));
+      if (file != files.front()) write_bias(writer, bias);
+      writer.record("aten::add", {"x", "bias"}, {"y"}, {}, "sum");
+      writer.write(file);
+    }
+    const RecordedRun run_a(files[0]), run_b(files[1]);
+    return compare_runs(judge_run_alone(run_a, options()), judge_run_alone(run_b, options()), options());
+  };
+  const RunsDrift same =
+      drift_with([](RecordingWriter& writer, const Matrix& bias) { writer.value("bias", StoredTensor::from(bias)); });
+  CHECK(same.verdict == DriftVerdict::expected);
+  const RunsDrift with_nan = drift_with([](RecordingWriter& writer, Matrix bias) {
+    bias.values[3] = std::numeric_limits<float>::quiet_NaN();
+    writer.value("bias", StoredTensor::from(bias));
+  });
+  REQUIRE(with_nan.sources.size() == 1);
+  CHECK_FALSE(with_nan.sources.front().is_drifted);
+  CHECK(with_nan.verdict == DriftVerdict::bug);
+  const RunsDrift in_part = drift_with([](RecordingWriter& writer, const Matrix& bias) {
+    std::vector<std::int64_t> all(at(width));
+    for (std::int64_t i = 0; i < width; ++i) all[at(i)] = i;
+    writer.elements("bias", StoredTensor::from(bias), all);
+  });
+  CHECK_FALSE(in_part.ops.front().has_same_operands);
+  CHECK(in_part.verdict == DriftVerdict::expected);  // the results are the same
+  DriftOp op;
+  op.difference = difference_of({StoredTensor::from(Matrix({1}, {1})), StoredTensor::from(Matrix({1}, {2}))});
+  op.a = op.b = Status::holds;
+  OpEvidence evidence;
+  evidence.is_same_op = true;
+  settle(op, evidence, 1);
+  CHECK(op.verdict == DriftVerdict::expected);
+  evidence.unknown_numbers = "'bias' is not known";
+  settle(op, evidence, 1);
+  CHECK(op.verdict == DriftVerdict::undecided);
+  CHECK(op.reason == "'bias' is not known");
+  op.as_b = Status::holds;
+  settle(op, evidence, 1);
+  CHECK(op.verdict == DriftVerdict::expected);
+}
+
+TEST_CASE("A weight that is far off is another number, also where the runs have other batches") {
+  Way fault;
+  fault.rows = 24;
+  fault.weight_factor = 1e4F;
+  const RunsDrift drift = drift_of({}, fault);
+  CHECK(drift.rows);
+  REQUIRE(drift.sources.size() == 1);
+  CHECK(drift.sources.front().difference->differing == 1);
+  CHECK(drift.verdict == DriftVerdict::bug);
+  CHECK(culprit_of(drift) == "fc");
+  CHECK(contains(op_of(drift, "fc").reason, "1 of 768 elements of 'w' differ"));
 }

@@ -225,6 +225,9 @@ TEST_CASE("what a tolerance lacks or does not take is said") {
   CHECK(contains(refusal(rotary), "--k is odd"));
   CHECK(refusal(request_of("gemm", {Tensor<double>({2, 3}), Tensor<double>({4, 2})})) != "");
   CHECK(contains(refusal(request_of("gelu", {Tensor<double>({1}, {std::nan("")})})), "finite floating-point numbers"));
+  CHECK(contains(refusal(request_of("gelu", {Tensor<double>(Shape{})})), "has the shape []"));
+  CHECK(contains(refusal(request_of("silu-and-mul", {Tensor<double>({2, 0})})), "has the shape [2, 0]"));
+  CHECK(contains(refusal(request_of("silu-and-mul", {Tensor<double>({3, 7})})), "rows of 7 numbers are odd"));
   ToleranceRequest overflow = request_of("gemm");
   overflow.k = 4096;
   overflow.magnitude = 100.0;

@@ -219,3 +219,53 @@ TEST_CASE("Without modules results are aligned by what they compute, and numbers
   CHECK(alignment.results[1].by == AlignedBy::order);
   CHECK(alignment.only_b.size() == 2);
 }
+
+TEST_CASE(
+    "Values from outside with the same bits are the same operand, and keep their places where one of them differs") {
+  for (const bool is_other : {false, true}) {
+    TwoRuns runs;
+    for (RecordingWriter* writer : {&runs.a, &runs.b}) {
+      const bool is_b = writer == &runs.b;
+      writer->value("x", filled({4, 6}, 1.0F));
+      writer->value("s", filled({6}, is_b && is_other ? 2.5F : 2.0F));
+      writer->value("t", filled({6}, 2.0F));
+      writer->value("u", filled({4, 6}, 3.0F));
+      writer->value("v", filled({4, 6}, 4.0F));
+      // Run b reads the equal values the other way round.
+      writer->record("aten::sub", {"x", is_b && !is_other ? "t" : "s"}, {"u"}, {}, "m");
+      writer->record("aten::div", {"u", is_b && !is_other ? "s" : "t"}, {"v"}, {}, "n");
+    }
+    const RunAlignment alignment = runs.align();
+    REQUIRE(alignment.results.size() == 2);
+    for (const AlignedResult& one : alignment.results) CHECK(one.operands == OperandsAre::same);
+    REQUIRE(alignment.sources.size() == 3);
+    CHECK(alignment.sources[1].is_identical == !is_other);
+    CHECK(alignment.sources[2].is_identical);
+    if (is_other) CHECK(alignment.sources[1].b == "s");
+  }
+}
+
+TEST_CASE("A value that one run reads twice is the same operand as two equal ones of the other run") {
+  TwoRuns runs;
+  for (RecordingWriter* writer : {&runs.a, &runs.b}) {
+    writer->value("x", filled({4, 6}, 1.0F));
+    for (const char* id : {"s", "t"}) writer->value(id, filled({6}, 2.0F));
+    writer->value("u", filled({4, 6}, 3.0F));
+    writer->value("v", filled({4, 6}, 4.0F));
+    writer->record("aten::sub", {"x", "s"}, {"u"}, {}, "m");
+    writer->record("aten::div", {"u", writer == &runs.b ? "t" : "s"}, {"v"}, {}, "n");
+  }
+  const RunAlignment alignment = runs.align();
+  REQUIRE(alignment.results.size() == 2);
+  CHECK(alignment.results[1].operands == OperandsAre::same);
+}
+
+TEST_CASE("Values without elements have no rows to align") {
+  const AlignedRows rows{4, 4, {3, 2, 1, 0}};
+  for (const Shape& shape : {Shape{0, 4}, Shape{4, 0}}) {
+    const StoredTensor empty = StoredTensor::from(Tensor<float>(shape));
+    const std::optional<AlignedNumbers> both = aligned_numbers(empty, empty, rows);
+    REQUIRE(both);
+    CHECK(both->a.size() == 0);
+  }
+}

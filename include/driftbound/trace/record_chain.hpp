@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,7 +18,7 @@ namespace driftbound {
 struct RecordedResult {
   std::size_t record = 0, result = 0;
 
-  friend bool operator==(const RecordedResult&, const RecordedResult&) = default;
+  friend auto operator<=>(const RecordedResult&, const RecordedResult&) = default;
 };
 
 /// The records of a run whose values chain, as one network, and the run of it that was recorded: one sample. It can be

@@ -64,8 +64,7 @@ struct RunAlignment {
 /// calls by the longest common subsequence: of module, op and elements a row first, then, between results that are
 /// aligned, of less. Records that move elements are looked through. Where the first axis of an operand from outside
 /// differs in the two runs, or its rows stand in another order, rows with the same numbers are the same sample: batches
-/// may be packed otherwise.
-/// What has no counterpart is listed, not guessed.
+/// may be packed otherwise. What has no counterpart is listed, not guessed.
 /// Throws:    what the files of the runs throw
 RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b);
 
