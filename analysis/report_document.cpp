@@ -173,11 +173,12 @@ void add_statement_of_audit(const Comparison& comparison, Section& section) {
     }
   }
   if (drawn > 0)
-    section.push_back(Paragraph{fmt::format(
-        "Audit: of {} results {} elements were drawn at random. If more than {:.2g} % of the elements of one exceeded "
-        "their bound, this would have missed it with probability 1e-9.",
-        drawn, fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most),
-        100.0 * share_missed_with(miss, fewest))});
+    section.push_back(
+        Paragraph{fmt::format("Audit: of {} results {} elements were drawn at random, and those judged that checks of "
+                              "all elements suspect. If more than {:.2g} % of the elements of one exceeded "
+                              "their bound, this would have missed it with probability 1e-9.",
+                              drawn, fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most),
+                              100.0 * share_missed_with(miss, fewest))});
   if (in_part > 0)
     section.push_back(Paragraph{
         fmt::format("{} results are recorded in part: what is not recorded of them is not judged.", in_part)});

@@ -19,6 +19,7 @@
 #include "model/text.hpp"
 #include "model/variant.hpp"
 #include "model/windows.hpp"
+#include "trace/audit_choice.hpp"
 #include "trace/value_view.hpp"
 
 namespace driftbound {
@@ -30,28 +31,6 @@ constexpr std::int64_t most_numbers_of_part = std::int64_t{1} << 20;
 constexpr std::int64_t most_numbers_of_right = std::int64_t{1} << 21;
 constexpr std::int64_t most_numbers_of_sampled_rows = std::int64_t{1} << 17;
 constexpr std::int64_t most_numbers_of_sampled_heads = std::int64_t{1} << 21;
-
-/// splitmix64 (S. Vigna): the same numbers on every machine.
-class Random {
-public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::int64_t below(std::int64_t end) {
-    const auto count = static_cast<std::uint64_t>(end);
-    const std::uint64_t whole = ~std::uint64_t{0} / count * count;  // beyond it some numbers would be more likely
-    std::uint64_t drawn = next();
-    while (drawn >= whole) drawn = next();
-    return static_cast<std::int64_t>(drawn % count);
-  }
-
-private:
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  std::uint64_t state_;
-};
 
 template <class T>
 concept AnyReduction = Reduction<T> || CompositeReduction<T>;
@@ -322,55 +301,37 @@ private:
   /// Of a result that is recorded in part, all that is recorded is judged.
   bool is_sampled() const { return options_.draws > 0 && options_.draws < computed_.size() && computed_.is_whole(); }
 
-  /// Numbers below `end`: all of them, or as many as are drawn. Draws are independent; what is drawn twice is there once.
-  Numbers chosen(std::int64_t end, std::int64_t draws) {
+  /// Numbers below `end`: all of them, or as many as are drawn. `columns`: of the matrix that these are.
+  Numbers chosen(std::int64_t end, std::int64_t draws, std::int64_t columns = 1) {
     if (!computed_.is_whole() && end == computed_.size()) return computed_.recorded();
-    Numbers numbers;
-    if (!is_sampled() || draws >= end) {
-      numbers.resize(static_cast<std::size_t>(end));
-      std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
-      return numbers;
+    if (is_sampled() && draws < end) {
+      coverage_.draws = draws;
+      return stratified_draws(end / columns, columns, draws, random_);
     }
-    coverage_.draws = draws;
-    for (std::int64_t i = 0; i < draws; ++i) numbers.push_back(random_.below(end));
-    std::sort(numbers.begin(), numbers.end());
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    Numbers numbers(static_cast<std::size_t>(end));
+    std::iota(numbers.begin(), numbers.end(), std::int64_t{0});
     return numbers;
   }
 
-  /// Elements of a result of which the computed value is recorded.
-  Numbers chosen_elements() {
-    Numbers numbers = chosen(computed_.size(), options_.draws);
+  /// Elements of a result of which the computed value is recorded. `suspects`: the numbers of more, asked for where
+  /// elements are drawn.
+  template <class Suspects>
+  Numbers chosen_elements(const Suspects& suspects) {
+    const std::int64_t columns = computed_.shape().empty() ? 1 : computed_.shape().back();
+    Numbers numbers = chosen(computed_.size(), options_.draws, columns);
     if (!is_sampled()) return numbers;
-    const Numbers more = largest_elements();
-    numbers.insert(numbers.end(), more.begin(), more.end());
-    std::sort(numbers.begin(), numbers.end());
-    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    for (const Numbers& more : {extreme_elements(computed_), suspects()}) add_chosen(numbers, more);
     return numbers;
   }
+  Numbers chosen_elements() {
+    return chosen_elements([] { return Numbers(); });
+  }
 
-  /// The largest element of each of some blocks of the result.
-  Numbers largest_elements() const {
-    constexpr std::int64_t blocks = 16;
-    Numbers largest;
-    if (!computed_.is_whole()) return largest;
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      const std::int64_t begin = computed_.size() * block / blocks, end = computed_.size() * (block + 1) / blocks;
-      std::int64_t at = -1;
-      double most = -1.0;
-      for (std::int64_t first = begin; first < end; first += most_numbers_of_part) {
-        const std::int64_t count = std::min(most_numbers_of_part, end - first);
-        const Tensor<double> values = computed_.range(first, {count}).to_double();
-        for (std::int64_t i = 0; i < count; ++i) {
-          const double size = std::abs(values.values[static_cast<std::size_t>(i)]);
-          if (!(size > most) || std::isinf(size)) continue;
-          most = size;
-          at = first + i;
-        }
-      }
-      if (at >= 0) largest.push_back(at);
-    }
-    return largest;
+  /// More elements, or rows, that were chosen for what was computed for them.
+  static void add_chosen(Numbers& numbers, const Numbers& more) {
+    Numbers all;
+    std::set_union(numbers.begin(), numbers.end(), more.begin(), more.end(), std::back_inserter(all));
+    numbers = std::move(all);
   }
 
   // ---- parts
@@ -459,8 +420,12 @@ private:
     coverage_.lacking += static_cast<std::int64_t>(before - samples.size()) * elements_of_sample;
   }
 
-  double share_of(std::size_t samples, std::size_t all) const {
-    return static_cast<double>(samples) / static_cast<double>(std::max<std::size_t>(all, 1));
+  /// Of the elements among which those of a part were chosen. An audit chooses some for what was computed for them, so
+  /// that these are all elements of the result, whichever are judged.
+  double share_of(std::size_t samples, std::size_t all, std::int64_t elements_of_sample = 1) const {
+    const double among =
+        is_sampled() ? static_cast<double>(computed_.size() / elements_of_sample) : static_cast<double>(all);
+    return static_cast<double>(samples) / std::max(among, 1.0);
   }
 
   /// Calls cut(numbers of some of the samples) for all of them, so many at a time.
@@ -729,7 +694,12 @@ private:
       for (const std::int64_t e : elements) numbers.push_back(line_of(e).first);
       return numbers;
     };
-    Numbers all = chosen_elements();
+    Numbers all = chosen_elements([&] {
+      const auto addend_of = [&](std::int64_t e) { return c_line(e).first; };
+      return suspects_of_product({plan, factors.alpha, factors.beta, factors.a, factors.b,
+                                  factors.c ? &*factors.c : nullptr, addend_of, computed_},
+                                 random_);
+    });
     drop_lacking(factors.a, all, 1, a_line);
     drop_lacking(factors.b, all, 1, b_line);
     if (factors.c) drop_lacking(*factors.c, all, 1, c_line);
@@ -893,6 +863,7 @@ private:
   /// Rows of which the whole result is recorded. `longest`: elements of the longest row that a row of the result needs.
   Numbers chosen_rows(const ValueView& results, std::int64_t count, std::int64_t length, std::int64_t longest) {
     Numbers rows = chosen(count, drawn_rows(longest));
+    if (is_sampled()) add_chosen(rows, outlying_rows(results, length));
     if (results.is_whole()) return rows;
     std::erase_if(rows, [&](std::int64_t row) { return !results.has(row * length, 1, length); });
     return rows;
@@ -968,7 +939,7 @@ private:
               }
               add(draft, row, kept);
               StoredTensor computed = lines(y, places, 1, length, {length});
-              const double share = share_of(rows.size(), all.size());
+              const double share = share_of(rows.size(), all.size(), length);
               return hand_out(draft, std::move(tensors), std::move(computed), std::move(places), 1, share);
             });
   }
@@ -1110,7 +1081,7 @@ private:
               for (const auto& [view, of_row] : reads)
                 tensors.push_back(lines(view, firsts(of_row), 1, of_row, {of_row}));
               StoredTensor computed = lines(computed_, firsts(length), 1, length, {length});
-              const double share = share_of(rows.size(), all.size());
+              const double share = share_of(rows.size(), all.size(), length);
               return hand_out(draft, std::move(tensors), std::move(computed), firsts(length), 1, share);
             });
     return true;
@@ -1186,7 +1157,7 @@ private:
       of_query.softcap = attention.softcap;
       add_node(draft, of_query, inputs);
       StoredTensor computed = one(lines(computed_, {at * v[3]}, 1, v[3], {v[3]}), {1, 1, 1, v[3]});
-      const double share = share_of(1, queries.size());
+      const double share = share_of(1, queries.size(), v[3]);
       if (!hand_out(draft, std::move(tensors), std::move(computed), {at * v[3]}, 1, share)) return;
     }
   }

@@ -115,6 +115,27 @@ Document document(const Comparison& comparison) {
 
 }  // namespace
 
+TEST_CASE("An audit finds the one wrong element of a product of 100,000") {
+  const Tensor<float> x = random_floats({256, 48}, 1), w = random_floats({48, 400}, 2), b = random_floats({400}, 3);
+  Tensor<float> y = product(x, w, b, unrounded);
+  const auto recorded = [&] {
+    RecordingWriter writer;
+    writer.value("x", StoredTensor::from(x));
+    writer.value("w", StoredTensor::from(w));
+    writer.value("b", StoredTensor::from(b));
+    writer.value("y", StoredTensor::from(y));
+    writer.record("aten::addmm", {"b", "x", "w"}, {"y"}, {{"alpha", 1}, {"beta", 1}}, "fc");
+    return writer;
+  };
+  CHECK(judged(recorded(), {20, 1}).verdict <= Status::approaches);
+  float& wrong = y.values[static_cast<std::size_t>(400 * 77 + 123)];
+  wrong += 1e-3f;
+  const Comparison comparison = judged(recorded(), {20, 1});
+  CHECK(comparison.verdict == Status::violated);
+  REQUIRE(comparison.layers.front().local.worst);
+  CHECK(comparison.layers.front().local.worst->element == 400 * 77 + 123);
+}
+
 TEST_CASE("An honest run holds, record by record, whole and by drawn elements") {
   for (const std::int64_t draws : {0, 30}) {
     const Comparison comparison = judged(Network().recording(), {draws, 1});

@@ -13,8 +13,10 @@ namespace driftbound {
 
 /// How a record is cut into parts.
 struct CutOptions {
-  /// Elements of every result that are drawn at random, uniformly and independently; 0: all elements are judged. A draw
-  /// brings in what comes with it: the row of a softmax or a norm.
+  /// Elements of every result that are drawn at random and independently, half of them spread over the rows and half over
+  /// the columns (T-140); 0: all elements are judged. A draw brings in what comes with it: the row of a softmax or a norm.
+  /// Beside the draws are the largest elements, those that are not finite, rows of a softmax or a norm that differ from
+  /// the others, and elements of a product that its checksums speak against.
   std::int64_t draws = 0;
   std::uint64_t seed = 1;
 };
@@ -31,7 +33,7 @@ struct RecordPart {
   std::int64_t stride = 1;
   /// The numbers of all elements, sample after sample, where they follow no stride; else empty.
   std::vector<std::int64_t> elements;
-  double share = 1.0;  ///< of the elements of the result that are judged, roughly
+  double share = 1.0;  ///< of the elements of the result among which those of the part were chosen, roughly
 
   /// The number in the record's result of an element of a sample.
   std::int64_t place_of(std::int64_t sample, std::int64_t element) const;
