@@ -53,11 +53,12 @@ def batch_classes(function: Callable[[Any], Any], batch: Any, sizes: Sequence[in
 
     Arguments:
         function, batch, axis, result_axis, model: as ``leak`` takes them.
-        sizes: what is tried, ascending; default: 1 to 16, then 24, 32, 48, 64, 96, 128 …, as far as the batch has rows.
+        sizes: what is tried; default: 1 to 16, then 24, 32, 48, 64, 96, 128 …, as far as the batch has rows, and
+            sizes between two of these where the class changes, until the change lies between neighbours.
         row: the row that is compared.
 
-    Guarantee: the bits at the sizes and places that are tried; sizes between them are not. Every call is made twice: a
-    size at which the bits of two calls differ has the class ``?``.
+    Guarantee: the bits at the sizes and places that are tried, on this machine with these threads; nothing is said of
+    other sizes. Every call is made twice: a size at which the bits of two calls differ has the class ``?``.
 
     Raises ``Error`` for a batch without arrays or rows, for sizes that it does not have, and for results without rows
     or with shapes that change with the size.
@@ -73,8 +74,18 @@ def batch_classes(function: Callable[[Any], Any], batch: Any, sizes: Sequence[in
     with Calls(function, axis if result_axis is None else result_axis, model) as calls:
         calls(given.take(order[:tried[0]]))
         classes = _Classes(calls)
-        found = [classes.at(given.take(order[:size]), given.take([row] * size)) for size in tried]
-        return _result(classes, found, tried)
+        found = {size: classes.at(given.take(order[:size]), given.take([row] * size)) for size in tried}
+        while sizes is None and (middle := _between(found)):
+            found[middle] = classes.at(given.take(order[:middle]), given.take([row] * middle))
+        return _result(classes, [found[size] for size in sorted(found)])
+
+
+def _between(found: dict[int, dict[str, Any]]) -> int | None:
+    """A size between two that were tried one after the other and have different classes."""
+    tried = sorted(found)
+    gaps = [(one, other) for one, other in zip(tried, tried[1:])
+            if other > one + 1 and found[one]["row"] != found[other]["row"]]
+    return sum(gaps[0]) // 2 if gaps else None
 
 
 def _sizes_of(asked: Sequence[int] | None, rows: int) -> list[int]:
@@ -144,8 +155,8 @@ def _difference(one: list[Leaf], other: list[Leaf]) -> tuple[float, int]:
 _MOST_PAIRS, _MOST_PARTS = 64, 8
 
 
-def _result(classes: _Classes, found: list[dict[str, Any]], tried: list[int]) -> BatchClasses:
-    members, entries = classes.members, []
+def _result(classes: _Classes, found: list[dict[str, Any]]) -> BatchClasses:
+    members, entries, tried = classes.members, [], [one["size"] for one in found]
     for number, (leaves, batch, place) in enumerate(members):
         largest, not_finite = _difference(members[0][0], leaves)
         entries.append({"name": _letters(number), "sizes": [one["size"] for one in found

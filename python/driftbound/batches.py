@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -114,6 +115,7 @@ class _Rows:
         rank = len(given.shape)
         if not -rank <= axis < rank:
             raise Error(f"batch{name} has {rank} axes, so there is no axis {axis} with rows")
+        _check_numbers(f"batch{name}", given)
         whole = as_array(given).whole()
         self.name, self.axis, self.type, self._given = name, axis % rank, whole.type, given
         self.data = whole.data.view(np.int16) if whole.type == "BF16" else whole.data
@@ -196,6 +198,7 @@ class Leaf:
 
     @staticmethod
     def of(name: str, value: Any, axis: int) -> Leaf:
+        _check_numbers(name, value)
         array = as_array(value)
         size = max(1, array.view_of_bytes().nbytes // max(int(np.prod(array.shape)), 1))
         bits = np.frombuffer(bytes(array.view_of_bytes()), np.uint8).reshape(*array.shape, size)
@@ -253,6 +256,11 @@ def _is_array(name: str, value: Any) -> bool:
     return False
 
 
+def _check_numbers(name: str, value: Any) -> None:
+    if not is_torch_tensor(value) and np.asarray(value).dtype.kind in "OSUMm":
+        raise Error(f"{name} has elements of type '{np.asarray(value).dtype}', which are no numbers")
+
+
 def _has_rows(value: Any) -> bool:
     known = isinstance(value, np.ndarray) or is_torch_tensor(value) or type(value).__module__.startswith("jax")
     return known and len(value.shape) > 0
@@ -260,7 +268,7 @@ def _has_rows(value: Any) -> bool:
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Everything in lists, tuples, dicts and dataclasses, with names such as ``['logits'][0]``."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         for key, one in value.items():
             yield from _leaves(one, f"{name}[{key!r}]")
     elif isinstance(value, (list, tuple)):
@@ -274,8 +282,11 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, dict):
-        return type(value)((key, _mapped(one, change)) for key, one in value.items())
+    if isinstance(value, Mapping):
+        changed: Any = copy.copy(value)
+        for key, one in value.items():
+            changed[key] = _mapped(one, change)
+        return changed
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*(_mapped(one, change) for one in value))
     if isinstance(value, (list, tuple)):

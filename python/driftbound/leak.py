@@ -49,7 +49,7 @@ class Leak(Result):
 
 def leak(function: Callable[[Any], Any], batch: Any, axis: int = 0, *, rows: int | Sequence[int] = 4,
          replacements: Sequence[str] | None = None, padding: int | None = None, result_axis: int | None = None,
-         limit: float | None = None, model: Any = None, seed: int = 0) -> Leak:
+         limit: float | None = None, model: Any = None, runs: int = 3, seed: int = 0) -> Leak:
     """Tests whether rows of a batch answer to the other rows.
 
     Row r is kept at its place in a batch of the same size, so that the same kernels run, and the other rows are
@@ -64,9 +64,11 @@ def leak(function: Callable[[Any], Any], batch: Any, axis: int = 0, *, rows: int
 
     Verdicts: ``none`` if no bits change; ``depends`` if they change within the size of rounding, as by kernels that
     choose by the data; ``leak`` if a number is no longer finite, or changes by more. The size of rounding is ``limit``;
-    else the program's bounds, else a rule (``driftbound.rounding_size``). Integers that change are a leak.
+    else 32 times the error of the batch's run and one unit in the last place of the largest output together, where the
+    program can judge a recording of PyTorch; else, for the error, what outputs move by when the floats of the batch
+    move by one unit in the last place; for integers alone 1024 such units. Integers that change are a leak.
 
-    The function is called once before all, then three times with the batch. If these three differ it is not
+    The function is called once before all, then ``runs`` times with the batch. If these runs differ it is not
     deterministic: then a row answers if it changes by more than 4 times the difference of these runs. The generators
     of Python, numpy and PyTorch have the same state before every call, so dropout is the same in all calls.
 
@@ -81,6 +83,7 @@ def leak(function: Callable[[Any], Any], batch: Any, axis: int = 0, *, rows: int
             there are not judged.
         limit: how large a change can be rounding, absolute.
         model: a module of PyTorch whose buffers are put back; those that the function names or closes over are known.
+        runs: how often the batch is run to see whether the function is deterministic.
         seed: of drawn values.
 
     Guarantee: a change of bits is seen for the rows, replacements and runs that are tried; ``none`` is no proof for
@@ -98,8 +101,12 @@ def leak(function: Callable[[Any], Any], batch: Any, axis: int = 0, *, rows: int
     if isinstance(added, bool) or not isinstance(added, int) or added < 0:
         raise Error(f"padding={padding!r}: a number of rows from 0 on")
     kinds = _chosen_kinds(replacements, given)
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 2:
+        raise Error(f"runs={runs!r}: a number of runs from 2 on")
+    if limit is not None and not limit >= 0:
+        raise Error(f"limit={limit!r}: the largest change that rounding explains, from 0 on")
     with Calls(function, axis if result_axis is None else result_axis, model) as calls:
-        test = _Test(calls, given, limit, seed)
+        test = _Test(calls, given, limit, runs, seed)
         found = [test.replace(kind, kept) for kind in kinds]
         found.append(test.earlier)
         if all(one.not_run for one in found[:-1]):
@@ -222,15 +229,16 @@ class _Padded:
 
 
 class _Test:
-    def __init__(self, calls: Calls, batch: Batch, limit: float | None, seed: int):
+    def __init__(self, calls: Calls, batch: Batch, limit: float | None, runs: int, seed: int):
         self.calls, self.batch, self._limit = calls, batch, limit
         self._random = np.random.default_rng(seed)
         self._size: Size | None = None
         warm = calls(batch)
         self.base = calls(batch)
-        again = [calls(batch) for _ in range(2)]
-        self.noise = [change_of(leaf, again[0].leaves[place]) | change_of(leaf, again[1].leaves[place])
-                      for place, leaf in enumerate(self.base.leaves)]
+        self.noise = [Change() for _ in self.base.leaves]
+        for _ in range(runs - 1):
+            for place, other in enumerate(calls(batch).leaves):
+                self.noise[place] |= change_of(self.base.leaves[place], other)
         first = [change_of(leaf, warm.leaves[place]) for place, leaf in enumerate(self.base.leaves)]
         self.deterministic = not any(one.differing for one in self.noise)
         self.first_call = max((one.largest for one in first), default=0.0) if self.deterministic and any(
@@ -472,7 +480,7 @@ def _paragraphs(fields: dict[str, Any]) -> list[str]:
         parts.append("Replaced one by one, " + ("every other row changes it." if len(fields["answers_to"]) == others
                                                 else f"rows {some(fields['answers_to'])} of {others} change it."))
     if fields["size_of_rounding"]:
-        parts.append(f"Size of rounding: {_limit(fields, None)}: {fields['size_of_rounding']['rule']}.")
+        parts.append(f"Size of rounding: {_limit(fields, None)}, {fields['size_of_rounding']['rule']}.")
     if fields["look_at"]:
         parts.append("Look at: " + "; ".join(fields["look_at"]) + ".")
     return parts + [f"{note}." for note in fields["notes"]]

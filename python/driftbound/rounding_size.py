@@ -1,4 +1,4 @@
-"""How large rounding errors of a function's outputs can be: by the program's bounds, else by a stated rule."""
+"""How far rounding moves a function's outputs: by its own error, which the program measures, else by responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import DriftboundWarning, Error
 from .record import record
 from .report import report
 
-#: How far outputs may move, in multiples of what they move by when the inputs move by one unit in the last place.
+#: How far outputs may move, in multiples of the error of one run, or of what they move by when inputs move by a unit.
 RESPONSES = 32
 
 #: The same where there are no inputs of floats, in units in the last place of the largest output.
@@ -38,20 +38,22 @@ class Size:
 
 
 def rounding_size(calls: Calls, batch: Batch, outputs: Outputs, limit: float | None = None) -> Size:
-    """The size of rounding of every output: ``limit``, or the program's bounds, or the rule of responses.
+    """The size of rounding of every output: ``limit``, else by the error of a run, else by responses.
 
-    The program's bounds are twice the largest probabilistic bound of any run (T-74) of the recorded outputs with as
-    many elements. They hold where the function is of PyTorch, there is a program, and it judges every recorded op.
-    Otherwise every float of the batch is moved by one unit in the last place, up or down at random, four times: the
-    limit is 32 times the largest change of the output and one unit in the last place of its largest number together.
-    A batch without floats gives 1024 such units. The rule is no bound: it follows from no theorem.
+    By the error: where the function is of PyTorch, there is a program, and it judges every recorded op, the batch is
+    recorded and judged from the input on (T-70). The limit is 32 times the largest error of the recorded outputs with
+    as many elements and one unit in the last place of the largest number together. By responses: every float of the
+    batch is moved by one unit in the last place, up or down at random, four times, and the largest change of the output
+    takes the place of the error. A batch without floats gives 1024 such units. Outputs of integers have the limit 0.
+
+    Guarantee: none. A limit is a rule that tells rounding from other causes; it follows from no theorem.
     """
     if limit is not None:
         return Size({leaf.name: limit for leaf in outputs.leaves}, f"limit={limit!r}, as given")
-    return _by_program(calls, batch, outputs) or _by_responses(calls, batch, outputs)
+    return _by_error(calls, batch, outputs) or _by_responses(calls, batch, outputs)
 
 
-def _by_program(calls: Calls, batch: Batch, outputs: Outputs) -> Size | None:
+def _by_error(calls: Calls, batch: Batch, outputs: Outputs) -> Size | None:
     with tempfile.TemporaryDirectory(prefix="driftbound-") as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", DriftboundWarning)
         run = Path(folder) / "run.safetensors"
@@ -60,22 +62,21 @@ def _by_program(calls: Calls, batch: Batch, outputs: Outputs) -> Size | None:
                 calls(batch)
             if not recorder.records:
                 return None
-            judged = report(run)
+            judged = report(run, bounds="shadow")
         except Error:
             return None
     if judged.recording.not_judged or judged.end_to_end is None:
         return None
     limits: dict[str, float] = {}
     for leaf in outputs.leaves:
-        bounds = [bound.max_bound for one in judged.end_to_end.outputs if one.elements == leaf.numbers.size
-                  for bound in one.bounds if (bound.guarantee, bound.question) == ("probabilistic", "any-run")]
+        errors = [one.max_error for one in judged.end_to_end.outputs if one.elements == leaf.numbers.size]
         if leaf.type not in _FRACTION_BITS:
             limits[leaf.name] = 0.0
-        elif not bounds or not np.isfinite(max(bounds)):
+        elif not errors or not np.isfinite(max(errors)):
             return None
         else:
-            limits[leaf.name] = 2.0 * max(bounds)
-    return Size(limits, "twice the probabilistic bound of any run (T-74), by the program")
+            limits[leaf.name] = RESPONSES * (max(errors) + _unit_of(leaf))
+    return Size(limits, f"{RESPONSES} times the error of the batch's run, measured by the program")
 
 
 def _by_responses(calls: Calls, batch: Batch, outputs: Outputs) -> Size:
@@ -89,9 +90,8 @@ def _by_responses(calls: Calls, batch: Batch, outputs: Outputs) -> Size:
         response = max((change_of(leaf, one.leaves[place]).largest for one in nudged), default=0.0)
         unit = _unit_of(leaf)
         limits[leaf.name] = RESPONSES * (response + unit) if nudged else UNITS * unit
-    rule = (f"{RESPONSES} times what outputs move by when inputs move by one unit in the last place, a rule without a "
-            "theorem") if nudged else (f"{UNITS} units in the last place of the largest output, a rule without a "
-                                       "theorem")
+    rule = (f"{RESPONSES} times what outputs move by when inputs move by one unit in the last place"
+            if nudged else f"{UNITS} units in the last place of the largest output")
     return Size(limits, rule)
 
 
