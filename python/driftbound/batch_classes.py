@@ -48,8 +48,9 @@ def batch_classes(function: Callable[[Any], Any], batch: Any, sizes: Sequence[in
 
     For every size n the function is called with n rows of the batch, the chosen one first, and with n copies of the
     chosen one. A class is a set of sizes and places at which all outputs of the row have the same bits (a NaN is a
-    NaN). Classes are named in the order of sizes: A is that of the smallest size at place 0. Of PyTorch, the op in which
-    a class parts from A is found by recording both calls; it is the kernel behind the class as far as it is known.
+    NaN). Classes are named in the order in which they are met: A is that of the smallest size at place 0. Of PyTorch,
+    the op in which a class parts from A is found by recording both calls; it is the kernel behind the class as far as
+    it is known.
 
     Arguments:
         function, batch, axis, result_axis, model: as ``leak`` takes them.

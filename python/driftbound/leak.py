@@ -57,16 +57,16 @@ def leak(function: Callable[[Any], Any], batch: Any, axis: int = 0, *, rows: int
     which must give the bits that it gave before: if not, the function answers to an *earlier call*.
 
     Replacements of the other rows, of arrays of floats: ``zeros``, ``huge`` (a quarter of the type's largest number),
-    ``NaN``, ``infinity``. Of arrays of integers and truth values: ``values`` (drawn from those that the array has, so that
-    tokens are valid). Of all: ``permuted`` (each other row moves on by one, from three rows on), ``copies`` (of the
-    row itself). Then rows are appended (``padding``): other sizes may have other kernels, so their rows are compared
-    by the size of rounding; what the appended rows contain must not change a bit.
+    ``NaN``, ``infinity``. Of arrays of integers and truth values: ``values`` (drawn from those that the array has, so
+    that tokens are valid). Of all: ``permuted`` (each other row moves on by one, from three rows on), ``copies`` (of
+    the row itself). Then rows are appended (``padding``): other sizes may have other kernels, so their rows are
+    compared by the size of rounding; what the appended rows contain must not change a bit.
 
     Verdicts: ``none`` if no bits change; ``depends`` if they change within the size of rounding, as by kernels that
-    choose by the data; ``leak`` if a number is no longer finite, or changes by more. The size of rounding is ``limit``;
-    else 32 times the error of the batch's run and one unit in the last place of the largest output together, where the
-    program can judge a recording of PyTorch; else, for the error, what outputs move by when the floats of the batch
-    move by one unit in the last place; for integers alone 1024 such units. Integers that change are a leak.
+    choose by the data; ``leak`` if a number is no longer finite, or changes by more. The size of rounding is
+    ``limit``; else 32 times the error of the batch's run and one unit in the last place of the largest output together,
+    where the program can judge a recording of PyTorch; else, for the error, what outputs move by when the floats of
+    the batch move by one unit in the last place; for integers alone 1024 such units. Integers that change are a leak.
 
     The function is called once before all, then ``runs`` times with the batch. If these runs differ it is not
     deterministic: then a row answers if it changes by more than 4 times the difference of these runs. The generators
