@@ -79,10 +79,18 @@ def _modules_of(function: Any, model: Any) -> list[Any]:
         function = function.func
     found = [model, function, getattr(function, "__self__", None)]
     if inspect.isfunction(inspect.unwrap(function)):
-        names = inspect.getclosurevars(inspect.unwrap(function))
-        found += [*names.nonlocals.values(), *names.globals.values()]
+        found += _named_by(inspect.unwrap(function))
     modules: list[Any] = []
     for one in found:
         if isinstance(one, torch.nn.Module) and not any(one is other for other in modules):
             modules.append(one)
     return modules
+
+
+def _named_by(function: Any) -> list[Any]:
+    """What a function closes over, and the globals that it names."""
+    try:
+        names = inspect.getclosurevars(function)
+    except ValueError:  # a variable that has no value yet
+        return []
+    return [*names.nonlocals.values(), *names.globals.values()]

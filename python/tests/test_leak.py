@@ -405,6 +405,14 @@ def test_batch_normalisation_in_training_is_named_and_its_buffers_are_put_back(t
     assert driftbound.leak(net.eval(), x).verdict == "none"
 
 
+def test_a_function_with_a_variable_without_a_value(torch):
+    def function(x):
+        return x * 2 if len(x) else later
+
+    assert driftbound.leak(function, torch.from_numpy(X)).verdict == "none"
+    later = None
+
+
 def test_softmax_over_the_batch_is_named(torch):
     found = driftbound.leak(lambda x: torch.softmax(x, 0), torch.from_numpy(X))
     assert found.verdict == "leak" and found.op.name == "aten::_softmax"
@@ -591,8 +599,8 @@ def test_the_plugin_shows_the_table_alone(pytester):
     assert "assertions.py" not in result.stdout.str() and "Traceback" not in result.stdout.str()
 
 
-def test_outputs_are_copies():
-    held = np.zeros((8, 2))
-    outputs = Outputs(held, 0, 8)
-    held += 1
-    assert (outputs.leaves[0].numbers == 0).all() and (outputs.leaves[0].bits == 0).all()
+def test_outputs_are_copies(torch):
+    for held in (np.zeros((8, 2)), torch.zeros(8, 2, dtype=torch.float64)):
+        outputs = Outputs(held, 0, 8)
+        held += 1
+        assert (outputs.leaves[0].numbers == 0).all() and (outputs.leaves[0].bits == 0).all()
