@@ -77,6 +77,13 @@ def test_a_mean_over_the_batch_is_a_leak():
     assert "when inputs move by one unit" in found.size_of_rounding.rule
 
 
+def test_rows_that_count_the_padding_are_a_leak():
+    found = driftbound.leak(lambda x: rows_alone(x) / len(x), X, padding=3)
+    assert found.verdict == "leak" and not any(one.answered for one in found.replacements)
+    assert found.padding.verdict == "leak" and found.reason.startswith("LEAK: 3 appended rows change rows by ")
+    assert "padding mask" in found.look_at[0]
+
+
 def test_a_row_that_reads_its_neighbour_is_named():
     def neighbour(x):
         y = rows_alone(x)
