@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
-from .assertions import RoundingError, assert_within_rounding
+from .assertions import LeakError, RoundingError, assert_rows_independent, assert_within_rounding
+from .batch_classes import BatchClasses, batch_classes
 from .errors import DriftboundWarning, Error
 from .jax_recorder import record_jax
+from .leak import Leak, leak
 from .onnxruntime_recorder import record_onnxruntime
 from .parts import Part
 from .program import find_program
@@ -22,20 +24,26 @@ from .version import read_version
 __version__ = read_version()
 
 __all__ = [
+    "BatchClasses",
     "Certificate",
     "Drift",
     "DriftboundWarning",
     "Error",
+    "Leak",
+    "LeakError",
     "Part",
     "Recorder",
     "Report",
     "RoundingError",
     "Tolerance",
     "Value",
+    "assert_rows_independent",
     "assert_within_rounding",
+    "batch_classes",
     "certify",
     "drift",
     "find_program",
+    "leak",
     "record",
     "record_call",
     "record_jax",

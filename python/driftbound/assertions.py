@@ -1,4 +1,4 @@
-"""Assertions for tests: is this result within the rounding error that its op may have?"""
+"""Assertions for tests: is this result within the rounding error that its op may have? Do rows answer to others?"""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ import numpy as np
 from .arrays import as_array, is_torch_tensor
 from .environment import declare
 from .errors import Error
+from .leak import leak
 from .record import record
 from .report import report
 
 
 class RoundingError(AssertionError):
     """A result is not within rounding of the exact one. The message is the verdict."""
+
+
+class LeakError(AssertionError):
+    """A row of a batch answers to other rows. The message is what ``leak`` says."""
 
 
 def assert_within_rounding(actual: Any, op: str, *operands: Any, accumulate: str | None = "fp32",
@@ -54,6 +59,23 @@ def assert_within_rounding(actual: Any, op: str, *operands: Any, accumulate: str
         verdict = report(run, **(options or {}))
     if not verdict.holds:
         raise RoundingError(verdict.statement)
+
+
+def assert_rows_independent(function: Callable[[Any], Any], batch: Any, axis: int = 0, *, within_rounding: bool = False,
+                            **options: Any) -> None:
+    """Asserts that no row of what ``function`` returns answers to the other rows of the batch.
+
+    ``assert_rows_independent(model.eval(), x)``. Arguments and options are those of ``leak``.
+
+    Arguments:
+        function, batch, axis, options: as ``leak`` takes them.
+        within_rounding: whether rows may change within the size of rounding (verdict ``depends``).
+
+    Raises ``LeakError``, an ``AssertionError`` whose message is the text of ``leak``, and ``Error`` for bad input.
+    """
+    found = leak(function, batch, axis, **options)
+    if found.verdict == "leak" or found.verdict == "depends" and not within_rounding:
+        raise LeakError(found.text)
 
 
 def _arithmetic(accumulate: str | None, inputs: list[Any], functions: str | None) -> dict | None:

@@ -95,7 +95,7 @@ class Report(Result):
 
         Raises ``Error`` where pandas is not installed.
         """
-        return _table([layer.to_dict() for layer in self.layers])
+        return table_of([layer.to_dict() for layer in self.layers])
 
 
 class Certificate(Result):
@@ -103,7 +103,7 @@ class Certificate(Result):
 
     def to_pandas(self) -> Any:
         """The stages as a table of pandas. Raises ``Error`` where pandas is not installed."""
-        return _table([stage.to_dict() for stage in self.stages])
+        return table_of([stage.to_dict() for stage in self.stages])
 
 
 class Drift(Result):
@@ -114,7 +114,7 @@ class Drift(Result):
 
         Raises ``Error`` where pandas is not installed.
         """
-        return _table([op.to_dict() for one in self.drifts for op in one.ops])
+        return table_of([op.to_dict() for one in self.drifts for op in one.ops])
 
 
 class Tolerance(Result):
@@ -122,7 +122,7 @@ class Tolerance(Result):
 
     def to_pandas(self) -> Any:
         """The parts as a table of pandas, one row a kind of data. Raises ``Error`` where pandas is not installed."""
-        return _table([part.to_dict() for part in self.parts])
+        return table_of([part.to_dict() for part in self.parts])
 
 
 def report(run_or_model: str | Path, *files: str | Path, **options: Any) -> Report:
@@ -232,7 +232,7 @@ def _flat(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _table(rows: list[dict[str, Any]]) -> Any:
+def table_of(rows: list[dict[str, Any]]) -> Any:
     try:
         import pandas
     except ImportError:
