@@ -155,11 +155,19 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
   if (chain.why_not.empty()) judged.arithmetic = chain.trace.arithmetic;
   JudgeOptions from_input = options.judge;
   from_input.progress = {};
-  from_input.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t) {
+  std::int64_t rows = 1, elements = 1;
+  for (const ValueId output : chain.graph.outputs)
+    if (const auto node = chain.graph.producer(output); node && *node < chain.trace.layers.size()) {
+      const Shape& shape = chain.trace.layers[*node].output.shape();
+      elements = std::max(elements, element_count(shape));
+      rows = std::max(rows, shape.empty() ? 1 : element_count(shape) / std::max<std::int64_t>(shape.back(), 1));
+    }
+  from_input.most_output_elements = most_bounded_elements(chain.graph, rows, elements);
+  from_input.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
     for (const ValueId output : chain.graph.outputs) {
       const std::optional<std::size_t> node = chain.graph.producer(output);
       if (!node || !chain.results[*node] || reference.layers[*node].size() > most_exact) continue;
-      judged.exact[*chain.results[*node]] = reference.layers[*node];
+      judged.known[*chain.results[*node]].add(reference.layers[*node], bounds.layers[*node]);
     }
   };
   judge_from_input(run, chain, from_input, judged.judgement);
@@ -385,7 +393,9 @@ private:
 
   void compare_decisions() {
     std::set<std::size_t> read;
-    for (const AlignedResult& one : alignment_.results) read.insert(one.reads.begin(), one.reads.end());
+    for (const AlignedResult& one : alignment_.results)
+      if (is_float(run_a_.type_of(id_of(run_a_, one.a))))  // not those that choose
+        read.insert(one.reads.begin(), one.reads.end());
     for (std::size_t i = 0; i < alignment_.results.size(); ++i) {
       const AlignedResult& one = alignment_.results[i];
       const std::string id = id_of(run_a_, one.a);
@@ -393,9 +403,11 @@ private:
       if (read.count(i) != 0 || !is_float(run_a_.type_of(id)) || shape.size() < 2 || shape.back() < 2) continue;
       const auto numbers = numbers_of_both(run_a_, id, run_b_, id_of(run_b_, one.b), drift_.rows);
       if (!numbers || run_a_.part_of(id)) continue;
-      const auto exact = a_.exact.find(one.a);
-      const bool is_known = !drift_.rows && exact != a_.exact.end() && exact->second.size() == numbers->a.size();
-      add_rows(drift_.ops[i].name, *numbers, is_known && drift_.sources.empty() ? &exact->second : nullptr, drift_);
+      const auto known = [&](const JudgedRun& run, RecordedResult at) -> const KnownNumbers* {
+        const auto found = run.known.find(at);
+        return drift_.rows || !drift_.sources.empty() || found == run.known.end() ? nullptr : &found->second;
+      };
+      add_rows(drift_.ops[i].name, *numbers, known(a_, one.a), known(b_, one.b), options_.top, drift_);
     }
   }
 

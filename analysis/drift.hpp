@@ -94,6 +94,7 @@ struct DriftAlone {
 /// The structure of the differences of a value.
 struct DriftNoise {
   std::string name;
+  std::string cast;  ///< the format that the numbers were cast to first; empty: none
   NoiseStructure structure;
 };
 
@@ -120,6 +121,7 @@ struct DriftOptions {
   JudgeOptions judge;
   AuditOptions audit;
   std::int64_t most_numbers = 0;  ///< in a network that is judged from the input on
+  std::int64_t top = 5;           ///< size of the sets of largest numbers that are compared
 };
 
 /// A recorded run, and what is said of it alone.
@@ -127,8 +129,8 @@ struct JudgedRun {
   const RecordedRun* run = nullptr;
   Judgement judgement;
   std::optional<ArithmeticModel> arithmetic;  ///< of the network that its records are; empty: they are none
-  /// Exact values of the network's outputs, by result; of small ones.
-  std::map<RecordedResult, Tensor<Ball>> exact;
+  /// What is known of the network's outputs, by result; of small ones.
+  std::map<RecordedResult, KnownNumbers> known;
 };
 /// Judges a run alone: every op, and the network from the input on where there is one.
 /// Throws:    what judge_records() throws
@@ -146,7 +148,8 @@ struct TracedRun {
   Graph graph;  ///< of what is recorded
   Trace trace;
   Judgement judgement;
-  std::map<std::string, Tensor<Ball>> exact;  ///< exact values of outputs, by the node's name; of small ones
+  std::map<std::string, KnownNumbers> known;  ///< of outputs, by the node's name; of small ones
+  std::int64_t top = 0;                       ///< DriftOptions::top
 };
 /// Throws:    what judge() throws
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options);

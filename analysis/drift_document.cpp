@@ -107,17 +107,44 @@ std::string alignment_text(const RunsDrift& drift) {
   return text;
 }
 
+std::int64_t rows_that(const Decisions& one, MayFlip may) {
+  const auto found = one.by_flip.find(may);
+  return found == one.by_flip.end() ? 0 : found->second;
+}
+
+/// "; no run of these arithmetics chooses otherwise in 500 rows, proven; …"
+std::string flips_text(const Decisions& one) {
+  if (rows_that(one, MayFlip::unknown) == one.rows) return "";
+  return fmt::format(
+      "; no run of these arithmetics chooses otherwise in {} rows (T-141), none will by chance in {} more (six "
+      "standard "
+      "deviations, an estimate), and some may in {}",
+      rows_that(one, MayFlip::cannot), rows_that(one, MayFlip::not_by_chance), rows_that(one, MayFlip::may));
+}
+
+/// "class 5 (1.25), 7 (1.24)"
+std::string numbers_text(const std::vector<NumberOfClass>& numbers) {
+  std::string text;
+  for (const NumberOfClass& one : numbers)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", one.index, brief(one.number));
+  return text;
+}
+
 /// "Choices by 'head': 3 of 512 rows differ (2.1 expected of independent noise); …"
 std::string text_of(const Decisions& one) {
   std::string text = fmt::format("Choices by '{}', the largest of {} in each row: {} of {} rows differ", one.name,
                                  one.classes, one.flips, one.rows);
   text += fmt::format(" (independent noise of this size would make {})", brief(one.estimate_of_flips));
   if (one.ties > 0) text += fmt::format("; {} rows have ties, of which the first counts", one.ties);
+  if (one.top > 0) text += fmt::format("; the {} largest are of other classes in {} rows", one.top, one.other_sets);
   if (one.certain) text += fmt::format("; in {} both are those of the exact network, proven", *one.certain);
+  text += flips_text(one);
   text += fmt::format(
       ". Softmax of both: Jensen-Shannon divergence {} at most, log-probability of the first run's choice "
       "{} apart at most.",
       error_text(one.largest_divergence), error_text(one.largest_log_ratio));
+  if (one.log_ratio_at_most)
+    text += fmt::format(" Any two such runs have it within {}.", bound_text(*one.log_ratio_at_most));
   const std::vector<RowDecision>& rows = one.flipped.empty() ? one.nearest : one.flipped;
   if (rows.empty()) return text;
   text += one.flipped.empty() ? " Smallest gaps:" : " Differing rows:";
@@ -126,7 +153,12 @@ std::string text_of(const Decisions& one) {
     text += fmt::format("{} row {}, {}{} with gaps {} and {}", i == 0 ? "" : ";", rows[i].row, rows[i].winner_a,
                         rows[i].winner_a == rows[i].winner_b ? "" : fmt::format(" and {}", rows[i].winner_b),
                         brief(rows[i].gap_a), brief(rows[i].gap_b));
-  return text + ".";
+  text += ".";
+  if (!one.flipped.empty())
+    text +=
+        fmt::format(" The largest numbers of row {}, the first that differs: {} in the first run, {} in the second.",
+                    rows.front().row, numbers_text(rows.front().largest_a), numbers_text(rows.front().largest_b));
+  return text;
 }
 
 /// "evidence of it (p = 1e-9)"
@@ -138,19 +170,19 @@ std::string evidence_text(double p) {
 std::string text_of(const DriftNoise& one) {
   const NoiseStructure& noise = one.structure;
   return fmt::format(
-      "Noise of '{}', {} rows of {} columns: {:.1f} % of the covariance lies off the diagonal, {:.1f} % if columns "
+      "Noise of '{}'{}, {} rows of {} columns: {:.1f} % of the covariance lies off the diagonal, {:.1f} % if columns "
       "were "
       "independent: {} of correlation; largest eigenvalue {}, the edge of independent ones {}; mean {}: {} of a bias.",
-      one.name, noise.rows, noise.columns, 100.0 * noise.off_share, 100.0 * noise.off_share_if_independent,
-      evidence_text(noise.p_correlation), brief(noise.largest_eigenvalue), brief(noise.edge), error_text(noise.mean),
-      evidence_text(noise.p_mean));
+      one.name, one.cast.empty() ? "" : " cast to " + one.cast, noise.rows, noise.columns, 100.0 * noise.off_share,
+      100.0 * noise.off_share_if_independent, evidence_text(noise.p_correlation), brief(noise.largest_eigenvalue),
+      brief(noise.edge), error_text(noise.mean), evidence_text(noise.p_mean));
 }
 
 Json json_of_noise(const std::vector<DriftNoise>& noise) {
   Json list = Json::array();
   for (const DriftNoise& one : noise)
-    list.push_back(object("name"_key = one.name, "rows"_key = one.structure.rows, "columns"_key = one.structure.columns,
-                          "off_share"_key = one.structure.off_share,
+    list.push_back(object("name"_key = one.name, "cast"_key = text_or_null(one.cast), "rows"_key = one.structure.rows,
+                          "columns"_key = one.structure.columns, "off_share"_key = one.structure.off_share,
                           "off_share_if_independent"_key = one.structure.off_share_if_independent,
                           "p_correlation"_key = one.structure.p_correlation,
                           "largest_eigenvalue"_key = one.structure.largest_eigenvalue, "edge"_key = one.structure.edge,
@@ -158,23 +190,34 @@ Json json_of_noise(const std::vector<DriftNoise>& noise) {
   return list;
 }
 
+Json json_of_numbers(const std::vector<NumberOfClass>& numbers) {
+  Json list = Json::array();
+  for (const NumberOfClass& one : numbers) list.push_back(object("class"_key = one.index, "number"_key = one.number));
+  return list;
+}
+
 Json json_of_rows(const std::vector<RowDecision>& rows) {
   Json list = Json::array();
   for (const RowDecision& row : rows)
     list.push_back(object("row"_key = row.row, "winner_first"_key = row.winner_a, "winner_second"_key = row.winner_b,
-                          "gap_first"_key = row.gap_a, "gap_second"_key = row.gap_b));
+                          "gap_first"_key = row.gap_a, "gap_second"_key = row.gap_b,
+                          "may_flip"_key = name_of(row.may_flip), "largest_first"_key = json_of_numbers(row.largest_a),
+                          "largest_second"_key = json_of_numbers(row.largest_b)));
   return list;
 }
 
 Json json_of_decisions(const std::vector<Decisions>& decisions) {
   Json list = Json::array();
   for (const Decisions& one : decisions)
-    list.push_back(object("name"_key = one.name, "rows"_key = one.rows, "classes"_key = one.classes,
-                          "flips"_key = one.flips, "ties"_key = one.ties, "certain"_key = one.certain,
-                          "estimate_of_flips"_key = one.estimate_of_flips, "mean_divergence"_key = one.mean_divergence,
-                          "largest_divergence"_key = one.largest_divergence,
-                          "largest_log_ratio"_key = one.largest_log_ratio, "flipped"_key = json_of_rows(one.flipped),
-                          "nearest"_key = json_of_rows(one.nearest)));
+    list.push_back(
+        object("name"_key = one.name, "rows"_key = one.rows, "classes"_key = one.classes, "flips"_key = one.flips,
+               "ties"_key = one.ties, "certain"_key = one.certain, "top"_key = one.top,
+               "other_sets"_key = one.other_sets, "cannot_flip"_key = rows_that(one, MayFlip::cannot),
+               "will_not_flip_by_chance"_key = rows_that(one, MayFlip::not_by_chance),
+               "may_flip"_key = rows_that(one, MayFlip::may), "log_ratio_at_most"_key = one.log_ratio_at_most,
+               "estimate_of_flips"_key = one.estimate_of_flips, "mean_divergence"_key = one.mean_divergence,
+               "largest_divergence"_key = one.largest_divergence, "largest_log_ratio"_key = one.largest_log_ratio,
+               "flipped"_key = json_of_rows(one.flipped), "nearest"_key = json_of_rows(one.nearest)));
   return list;
 }
 

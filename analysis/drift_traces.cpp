@@ -9,27 +9,21 @@
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
-namespace {
-
-void append(Tensor<Ball>& all, const Tensor<Ball>& block) {
-  if (all.shape.empty()) {
-    all = block;
-    return;
-  }
-  all.shape.front() += block.shape.front();
-  all.values.insert(all.values.end(), block.values.begin(), block.values.end());
-}
-
-}  // namespace
 
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
-  TracedRun run{std::move(graph), std::move(trace), {}, {}};
+  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top};
   JudgeOptions judging = options.judge;
-  judging.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t) {
+  std::int64_t elements = 1;
+  for (const ValueId output : run.graph.outputs)
+    if (const auto node = run.graph.producer(output); node && run.trace.samples > 0)
+      elements =
+          std::max(elements, static_cast<std::int64_t>(run.trace.layers[*node].output.size()) / run.trace.samples);
+  judging.most_output_elements = most_bounded_elements(run.graph, 1, elements);
+  judging.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
     for (const ValueId output : run.graph.outputs) {
       const std::optional<std::size_t> node = run.graph.producer(output);
       if (!node || run.trace.layers[*node].output.size() > most_exact) continue;
-      append(run.exact[run.graph.nodes[*node].name], reference.layers[*node]);
+      run.known[run.graph.nodes[*node].name].add(reference.layers[*node], bounds.layers[*node]);
     }
   };
   run.judgement = judge(run.graph, run.trace, judging);
@@ -135,9 +129,11 @@ private:
       if (found == in_b_.end() || of_a.shape().size() < 2 || of_a.shape().back() < 2) continue;
       const auto numbers = aligned_numbers(of_a, b_.trace.layers[found->second].output, std::nullopt);
       if (!numbers) continue;
-      const auto exact = a_.exact.find(name);
-      const bool is_known = exact != a_.exact.end() && exact->second.size() == numbers->a.size();
-      add_rows(name, *numbers, is_known ? &exact->second : nullptr, drift_);
+      const auto known = [&](const TracedRun& run) {
+        const auto at = run.known.find(name);
+        return at == run.known.end() ? nullptr : &at->second;
+      };
+      add_rows(name, *numbers, known(a_), known(b_), a_.top, drift_);
     }
   }
 

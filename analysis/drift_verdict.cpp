@@ -67,12 +67,13 @@ void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
 }
 
 std::optional<double> any_runs_apart(const Comparison& a, const std::string& name_a, const Comparison& b,
-                                     const std::string& name_b) {
-  const auto of_any_run = [](const Comparison& run, const std::string& name) -> std::optional<double> {
+                                     const std::string& name_b, BoundKind kind) {
+  const auto of_any_run = [&](const Comparison& run, const std::string& name) -> std::optional<double> {
     for (const OutputSummary& output : run.outputs) {
-      const BoundSummary* bound =
-          output.name == name ? find_bound(output.scope, BoundKind::adjoint_any_order) : nullptr;
-      if (bound != nullptr && bound->infinite == 0 && bound->checked > 0) return bound->max_bound;
+      const BoundSummary* bound = output.name == name ? find_bound(output.scope, kind) : nullptr;
+      const bool is_of_all = bound != nullptr && bound->infinite == 0 && bound->without_statement == 0 &&
+                             bound->max_bound > 0.0 && !bound->follows_largest && bound->not_applicable.empty();
+      if (is_of_all) return bound->max_bound;
     }
     return std::nullopt;
   };
@@ -175,13 +176,32 @@ void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
   is(DriftVerdict::expected, explanation_of(op));
 }
 
-void add_rows(const std::string& name, const AlignedNumbers& numbers, const Tensor<Ball>* exact, RunsDrift& drift) {
-  drift.decisions.push_back(decisions_of(name, numbers, exact));
-  std::vector<double> differences = numbers.b.to_double().values;
-  const std::vector<double> first = numbers.a.to_double().values;
-  for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= first[i];
-  if (const auto structure = estimate_noise_structure(differences, numbers.b.shape().back()))
-    drift.noise.push_back({name, *structure});
+void add_rows(const std::string& name, const AlignedNumbers& numbers, const KnownNumbers* a, const KnownNumbers* b,
+              std::int64_t top, RunsDrift& drift) {
+  drift.decisions.push_back(decisions_of(name, numbers, a, b, top));
+  const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+  const auto add_noise = [&](const std::string& cast, const auto& read) {
+    std::vector<double> differences(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) differences[i] = read(y[i]) - read(x[i]);
+    if (const auto structure = estimate_noise_structure(differences, numbers.b.shape().back()))
+      drift.noise.push_back({name, cast, *structure});
+  };
+  add_noise("", [](double number) { return number; });
+  const auto is_wide = [](ElementType type) { return type == ElementType::f32 || type == ElementType::f64; };
+  const Format& narrow = format(FormatId::bf16);
+  if (is_wide(numbers.a.type()) && is_wide(numbers.b.type()))
+    add_noise(std::string(narrow.name),
+              [&](double number) { return round_to(number, narrow, Rounding::nearest_even); });
+}
+
+std::int64_t most_bounded_elements(const Graph& graph, std::int64_t rows, std::int64_t elements) {
+  constexpr std::int64_t most_steps = std::int64_t{1} << 32, most = 4096;
+  std::int64_t parameters = 1;
+  for (const Value& value : graph.values)
+    if (value.kind == ValueKind::constant) parameters += static_cast<std::int64_t>(value.constant.size());
+  const std::int64_t few = BoundOptions().most_output_elements;
+  const bool takes_seconds = elements <= most && elements <= most_steps / parameters / std::max<std::int64_t>(rows, 1);
+  return takes_seconds ? std::max(elements, few) : few;
 }
 
 void find_culprit(RunsDrift& drift) {

@@ -36,11 +36,17 @@ void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b);
 void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops);
 /// What is wrong with a layer that is beyond a bound; empty: nothing.
 std::string complaint_of(const LayerSummary& layer);
-/// What any two runs differ by at most in an output of this name in each run's report; empty: that is not known.
+/// What any two runs differ by at most in an output of this name in each run's report, by bounds of this kind; empty: they
+/// do not bound every element.
 std::optional<double> any_runs_apart(const Comparison& a, const std::string& name_a, const Comparison& b,
-                                     const std::string& name_b);
-/// Adds the choices of both runs, and the structure of what they differ by.
-void add_rows(const std::string& name, const AlignedNumbers& numbers, const Tensor<Ball>* exact, RunsDrift& drift);
+                                     const std::string& name_b, BoundKind kind = BoundKind::adjoint_any_order);
+/// Adds the choices of both runs, and the structure of what they differ by, as they are and after a cast to bfloat16.
+/// `a`, `b`, `top`: as decisions_of() has them.
+void add_rows(const std::string& name, const AlignedNumbers& numbers, const KnownNumbers* a, const KnownNumbers* b,
+              std::int64_t top, RunsDrift& drift);
+/// For how many elements of an output bounds for any run are computed: all `elements` of a sample, where that takes
+/// seconds, else few. `rows`: of the output in a sample.
+std::int64_t most_bounded_elements(const Graph& graph, std::int64_t rows, std::int64_t elements);
 /// Sets the verdict of the whole, and the op or the result without a counterpart that it hangs on.
 void find_culprit(RunsDrift& drift);
 

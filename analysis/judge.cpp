@@ -60,6 +60,7 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   how.requests = options.bounds;
   how.trace_is_declared_run = options.trace_is_declared_run;
   how.tests_readings = options.tests_readings;
+  how.most_output_elements = options.most_output_elements;
   return how;
 }
 
@@ -297,7 +298,7 @@ std::int64_t elements_of_sample(const Trace& trace) {
 /// Whether nothing is asked that needs the network from the input on.
 bool asks_for_layers_alone(const JudgeOptions& options) {
   return !options.bounds.empty() && local_bounds(options.bounds).size() == options.bounds.size() &&
-         options.scalars.empty() && options.box.empty() && !options.keep_reference;
+         options.scalars.empty() && options.box.empty() && !options.keep_block;
 }
 
 /// The results of values as one evaluation has them, of a part of a run.
@@ -467,7 +468,7 @@ Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& a
         wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
-    if (options.keep_reference) options.keep_reference(*references.accumulated(), first, count);
+    if (options.keep_block) options.keep_block(*references.accumulated(), bounds, first, count);
     if (options.progress && !options.progress(first + count, samples) && first + count < samples) {
       judgement.interrupted = true;
       break;

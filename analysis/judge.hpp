@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/comparison.hpp"
+#include "driftbound/bounds/bound.hpp"
 #include "driftbound/reference/reference.hpp"
 
 namespace driftbound::analysis {
@@ -30,8 +31,9 @@ struct JudgeOptions {
   std::vector<std::pair<double, double>> box;
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
   std::function<bool(std::int64_t, std::int64_t)> progress;
-  /// Called with every block's accumulated reference (first sample, samples).
-  std::function<void(const Reference&, std::int64_t, std::int64_t)> keep_reference;
+  std::int64_t most_output_elements = BoundOptions().most_output_elements;  ///< as BoundOptions has it
+  /// Called with every block's accumulated reference and bounds (first sample, samples).
+  std::function<void(const Reference&, const Bounds&, std::int64_t, std::int64_t)> keep_block;
 };
 
 struct Judgement {

@@ -12,21 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "driftbound/model/npy_header.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
 namespace {
-
-std::string npy_header(std::int64_t points) {
-  constexpr std::size_t before = 10, multiple = 64;
-  std::string text = fmt::format("{{'descr': '|i1', 'fortran_order': False, 'shape': ({},), }}", points);
-  text.append(multiple - 1 - (before + text.size()) % multiple, ' ');
-  text += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(text.size() & 0xFFU);
-  header += static_cast<char>(text.size() >> 8U);
-  return header + text;
-}
 
 std::filesystem::path with_ending(const std::filesystem::path& file, const char* ending) {
   std::filesystem::path result = file;
@@ -69,7 +59,7 @@ SignFile::SignFile(std::filesystem::path file, std::int64_t points, Identity ide
       resume_from_state();
     } else {
       if (::ftruncate(descriptor_, 0) != 0) fail(part_, std::strerror(errno));
-      const std::string header = npy_header(points_);
+      const std::string header = npy_header("|i1", {points_});
       write(std::as_bytes(std::span(header.data(), header.size())));
     }
   } catch (...) {
@@ -117,7 +107,8 @@ void SignFile::resume_from_state() {
     throw InvalidArgument(fmt::format("{}: is of a run {}; repeat that run's options, or remove the file",
                                       state_.string(), difference_of(different)));
   start_ = state.progress;
-  const auto whole = static_cast<::off_t>(npy_header(points_).size()) + static_cast<::off_t>(start_.counts.points);
+  const auto whole =
+      static_cast<::off_t>(npy_header("|i1", {points_}).size()) + static_cast<::off_t>(start_.counts.points);
   if (::lseek(descriptor_, 0, SEEK_END) < whole)
     throw ParseError(fmt::format("{}: holds fewer signs than {} says; remove both", part_.string(), state_.string()));
   if (::ftruncate(descriptor_, whole) != 0 || ::lseek(descriptor_, whole, SEEK_SET) < 0)

@@ -92,6 +92,8 @@ OpTolerance tolerance_of(const Graph& graph, const Inputs& inputs, const Arithme
   }
   for (const BoundResult& one : bounds.accumulated)
     if (one.kind == BoundKind::adjoint_statistical && one.not_applicable.empty()) tolerance.estimate = one.values;
+  for (std::size_t i = 0; i < tolerance.estimate.size(); ++i)
+    tolerance.estimate.values[i] = std::min(tolerance.estimate.values[i], tolerance.proven.values[i]);
   const auto is_conditional = [](const BoundResult& bound) { return bound.guarantee == Guarantee::conditional; };
   if (std::any_of(bounds.local.begin(), bounds.local.end(), is_conditional))
     tolerance.guarantee = Guarantee::conditional;
@@ -107,7 +109,11 @@ struct OpRule {
   /// Shapes of the operands that are made, where none are given.
   std::vector<Shape> (*shapes)(const ToleranceRequest& request);
   Op (*make)(const ToleranceRequest& request);
-  bool has_worst_data;  ///< whether data of the largest magnitude make the largest errors
+  bool has_worst_data;        ///< whether data of the largest magnitude make the largest errors
+  bool is_product = false;    ///< its operands alone are read in TF32, and it may have a bias
+  std::size_t axes = 0;       ///< of the first operand; 0: any number
+  std::size_t fewest = 1;     ///< operands
+  std::size_t most = fewest;  ///< operands
 };
 
 std::vector<Shape> gemm_shapes(const ToleranceRequest& request) {
@@ -129,7 +135,7 @@ std::vector<Shape> rotary_shapes(const ToleranceRequest& request) {
 }
 
 Op product_op(const ToleranceRequest& request) {
-  if (request.has_bias) return op::Gemm{};
+  if (request.has_bias || request.data.size() > 2) return op::Gemm{};
   return op::MatMul{};
 }
 Op sum_of_last_axis(const ToleranceRequest&) {
@@ -177,12 +183,23 @@ Op silu_and_mul_op(const ToleranceRequest& request) {
 
 const std::vector<OpRule>& rules() {
   static const std::vector<OpRule> all = {
-      {{"gemm", "a [m, k], b [k, n], bias [n]", "(k - 1) u sum |a b| + u' |y|"}, gemm_shapes, product_op, true},
+      {{"gemm", "a [m, k], b [k, n], bias [n]", "(k - 1) u sum |a b| + u' |y|"},
+       gemm_shapes,
+       product_op,
+       true,
+       true,
+       2,
+       2,
+       3},
       {{"conv", "patches [m, k], weights [k, n], bias [n]; k = channels x kernel extents",
         "(k - 1) u sum |x w| + u' |y|, of direct convolutions and implicit products, not of Winograd or FFT"},
        gemm_shapes,
        product_op,
-       true},
+       true,
+       true,
+       2,
+       2,
+       3},
       {{"all-reduce", "parts [n, k]; k = ranks", "(k - 1) u sum |x| + u' |y|"}, row_shapes, sum_of_last_axis, true},
       {{"softmax", "x [m, k]", "y ((k + 2) u + |x - max x| u + accuracy of exp) + u' y"},
        row_shapes,
@@ -193,12 +210,18 @@ const std::vector<OpRule>& rules() {
         "|y|"},
        attention_shapes,
        attention_op,
-       false},
+       false,
+       false,
+       4,
+       3},
       {{"layernorm", "x [m, k], scale [k]", "|scale| / sigma (k u mean |x| + u |x|) + 3 u |y| + u' |y|"},
        norm_shapes,
        layer_norm_op,
-       false},
-      {{"rmsnorm", "x [m, k], scale [k]", "|y| (k / 2 + 4) u + u' |y|"}, norm_shapes, rms_norm_op, false},
+       false,
+       false,
+       0,
+       2},
+      {{"rmsnorm", "x [m, k], scale [k]", "|y| (k / 2 + 4) u + u' |y|"}, norm_shapes, rms_norm_op, false, false, 0, 2},
       {{"gelu", "x [m, k]", "|x| / 2 (accuracy of erf + 2 u) + u' |y|"}, row_shapes, gelu_op, false},
       {{"silu-and-mul", "x [m, k], gate and up side by side", "|y| (accuracy of sigmoid + 2 u) + u' |y|"},
        row_shapes,
@@ -207,7 +230,10 @@ const std::vector<OpRule>& rules() {
       {{"rotary", "x [1, h, m, k], cos [1, m, k/2], sin [1, m, k/2]", "2 u (|x1 cos| + |x2 sin|) + u' |y|"},
        rotary_shapes,
        rotary_op,
-       false},
+       false,
+       false,
+       4,
+       3},
   };
   return all;
 }
@@ -239,6 +265,13 @@ ArithmeticModel arithmetic_of(const ToleranceRequest& request) {
 double as_operand(double x, const ToleranceRequest& request) {
   const FormatId id = request.input == FormatId::tf32 ? FormatId::fp32 : request.input;
   return round_to(x, format(id), Rounding::nearest_even);
+}
+
+/// What k products of numbers within ±magnitude lose where their factors are rounded to TF32: every factor by e at most,
+/// half the distance of numbers of TF32 below the magnitude, so that a product is off by 2 magnitude e + e^2 (T-138).
+Magnitude error_of_reading_tf32(std::int64_t k, double magnitude) {
+  const Magnitude e(0.5 * ulp(std::nextafter(magnitude, 0.0), format(FormatId::tf32)));
+  return Magnitude(static_cast<double>(k)) * (Magnitude(2.0) * Magnitude(magnitude) * e + e * e);
 }
 
 std::string operand_name(std::size_t slot) {
@@ -284,6 +317,10 @@ public:
     report.request = request_;
     report.op = rule_.op;
     report.arithmetic = arithmetic_;
+    if (request_.has_bias && !rule_.is_product)
+      throw InvalidArgument(fmt::format("tolerance: {} has no bias; leave --bias out", rule_.op.name));
+    if (request_.keys > 0 && request_.op != "attention")
+      throw InvalidArgument(fmt::format("tolerance: {} has no keys; leave --keys out", rule_.op.name));
     if (!request_.data.empty()) {
       report.parts.push_back(of_data());
       return report;
@@ -302,6 +339,16 @@ private:
   bool has_halves() const { return request_.op == "silu-and-mul" || request_.op == "rotary"; }
 
   Graph graph(const std::vector<Shape>& shapes) const { return graph_of(request_.op, rule_.make(request_), shapes); }
+
+  Tensor<double> made_operand(std::size_t slot, const Inputs& made, const Shape& shape) const {
+    Tensor<double> operand(shape, made.at(operand_name(slot)).to_double().values);
+    if (request_.op == "rotary" && slot > 0) {  // cosines and sines of the same angles
+      operand.values = made.at(operand_name(1)).to_double().values;
+      for (double& x : operand.values) x = slot == 1 ? std::cos(x) : std::sin(x);
+    }
+    if (rule_.shapes == norm_shapes && slot > 0) std::fill(operand.values.begin(), operand.values.end(), 1.0);
+    return operand;
+  }
 
   /// The operands are rounded to their format first.
   OpTolerance tolerance(std::vector<Tensor<double>> operands) const {
@@ -334,6 +381,13 @@ private:
   }
 
   ToleranceOf of_data() const {
+    const std::size_t count = request_.data.size();
+    if (count < rule_.fewest || count > rule_.most)
+      throw InvalidArgument(fmt::format("tolerance: --data has {} array{}, and {} reads {}", count,
+                                        count == 1 ? "" : "s", rule_.op.name, rule_.op.operands));
+    if (rule_.axes > 0 && request_.data.front().shape().size() != rule_.axes)
+      throw InvalidArgument(fmt::format("tolerance: the first array of --data has the shape {}, and {} reads {}",
+                                        to_string(request_.data.front().shape()), rule_.op.name, rule_.op.operands));
     std::vector<Tensor<double>> operands;
     for (const StoredTensor& tensor : request_.data) {
       if (!is_float(tensor.type()) || !tensor.all_finite())
@@ -358,10 +412,17 @@ private:
       if (operands.empty()) shape.front() = 1;
       if (!operands.empty()) shape.back() = 1;  // [k, n] and [n]
       Tensor<double> operand(shape);
-      std::fill(operand.values.begin(), operand.values.end(), request_.magnitude);
       operands.push_back(std::move(operand));
     }
-    return summed_up(fmt::format("any data within ±{}", request_.magnitude), tolerance(std::move(operands)));
+    double largest = request_.magnitude;
+    const bool reads_tf32 = request_.input == FormatId::tf32 && rule_.is_product;
+    if (reads_tf32) largest = round_to(largest, format(FormatId::tf32), Rounding::up);
+    for (Tensor<double>& operand : operands) std::fill(operand.values.begin(), operand.values.end(), largest);
+    OpTolerance of_all = tolerance(std::move(operands));
+    if (reads_tf32)
+      for (Tensor<double>* of : {&of_all.proven, &of_all.by_chance, &of_all.estimate})
+        for (double& x : of->values) x = (Magnitude(x) + error_of_reading_tf32(request_.k, request_.magnitude)).value();
+    return summed_up(fmt::format("any data within ±{}", request_.magnitude), std::move(of_all));
   }
 
   ToleranceOf of_normal() const {
@@ -373,8 +434,7 @@ private:
     const std::vector<Shape> shapes = rule_.shapes(request_);
     const Inputs made = generate_inputs(graph(shapes), generator);
     std::vector<Tensor<double>> operands;
-    for (std::size_t slot = 0; slot < shapes.size(); ++slot)
-      operands.emplace_back(shapes[slot], made.at(operand_name(slot)).to_double().values);
+    for (std::size_t slot = 0; slot < shapes.size(); ++slot) operands.push_back(made_operand(slot, made, shapes[slot]));
     return summed_up(fmt::format("normal data, standard deviation {}", request_.magnitude),
                      tolerance(std::move(operands)));
   }

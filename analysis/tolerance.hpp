@@ -43,7 +43,11 @@ struct ToleranceRequest {
   bool has_bias = false;
   bool stores_inside = false;      ///< every step stores its result in the format of the results
   double magnitude = 1.0;          ///< largest magnitude of operands that are not given; of normal ones: 1 sigma
-  std::vector<StoredTensor> data;  ///< operands; empty: none are given
+  std::vector<StoredTensor> data;  ///< operands, as they are read; empty: none are given
+  /// Operands are blocks of narrow numbers with a common scale, a power of two: the name of the format ("mxfp8"). Their
+  /// products are exact in float32, whatever the scales. `input` is fp32 for data, which are scaled numbers, else bf16.
+  /// Empty: `input` says it all.
+  std::string scaled_input;
   FormatId input = FormatId::fp32, accumulator = FormatId::fp32, output = FormatId::fp32;
   SummationOrder order;
   std::string functions = "cuda";  ///< library whose functions are called

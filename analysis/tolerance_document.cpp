@@ -8,15 +8,22 @@
 namespace driftbound::analysis {
 namespace {
 
+std::string_view name_of_input(const ToleranceRequest& request) {
+  return request.scaled_input.empty() ? format(request.input).name : std::string_view(request.scaled_input);
+}
+
 /// "gemm, k = 4096: bf16 operands, fp32 sums in any order, bf16 results"
 std::string subject_of(const ToleranceReport& report) {
   const ToleranceRequest& request = report.request;
   std::string text = request.op;
   if (request.k > 0) text += fmt::format(", k = {}", request.k);
+  std::string shapes;
+  for (const StoredTensor& operand : request.data) shapes += (shapes.empty() ? "" : ", ") + to_string(operand.shape());
+  if (!shapes.empty()) text += fmt::format(" of {}", shapes);
   if (request.keys > 0) text += fmt::format(", {} keys", request.keys);
   if (request.has_bias) text += ", bias";
   const bool is_known = request.order.kind != SummationOrder::Kind::unknown;
-  return text + fmt::format(": {} operands, {} sums in {}, {} results", format(request.input).name,
+  return text + fmt::format(": {} operands, {} sums in {}, {} results", name_of_input(request),
                             format(request.accumulator).name,
                             is_known ? "order " + to_string(request.order) : "any order", format(request.output).name);
 }
@@ -51,7 +58,7 @@ Json fields_of(const ToleranceReport& report) {
   return object("schema"_key = "driftbound/tolerance/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
                 "command"_key = report.command, "op"_key = request.op, "k"_key = request.k, "keys"_key = request.keys,
                 "bias"_key = request.has_bias, "stores_inside"_key = request.stores_inside,
-                "magnitude"_key = request.magnitude, "input"_key = format(request.input).name,
+                "magnitude"_key = request.magnitude, "input"_key = name_of_input(request),
                 "accumulator"_key = format(request.accumulator).name, "output"_key = format(request.output).name,
                 "order"_key = to_string(request.order), "functions"_key = request.functions,
                 "failure_probability"_key = request.failure_probability, "seed"_key = request.seed,

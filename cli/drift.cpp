@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/drift_report.hpp"
+#include "analysis/drift_tolerances.hpp"
 #include "cli/common.hpp"
 #include "cli/files.hpp"
 #include "cli/outputs.hpp"
@@ -20,6 +21,8 @@
 namespace driftbound::cli {
 namespace {
 
+using Tolerances = std::vector<analysis::OutputTolerance>;
+
 struct DriftSettings {
   std::string command;
   std::vector<std::string> files;
@@ -27,11 +30,12 @@ struct DriftSettings {
   RunSettings run;
   std::vector<std::string> orders, arithmetics;
   std::vector<std::int64_t> batches;
+  std::vector<std::string> tolerances;  ///< format and file; empty: none are written
   Outputs outputs;
   std::string memory;  ///< empty: half of what is free
   double failure_probability = 1e-9;
   int max_precision = 4096;
-  std::int64_t audit = 0;
+  std::int64_t audit = 0, top = analysis::DriftOptions().top;
 
   bool makes_runs() const { return !orders.empty() || !arithmetics.empty() || !batches.empty(); }
   bool is_of_recordings() const { return !files.empty() && is_recorded_run(files.front()); }
@@ -66,10 +70,13 @@ analysis::DriftOptions drift_options(const DriftSettings& settings) {
   options.judge.precision.max_bits = settings.max_precision;
   options.judge.precision.threads = settings.run.thread_count();
   options.judge.failure_probability = settings.failure_probability;
-  for (const BoundKind kind : {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic,
-                               BoundKind::running, BoundKind::order_aware, BoundKind::adjoint_any_order})
+  for (const BoundKind kind :
+       {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic, BoundKind::running,
+        BoundKind::order_aware, BoundKind::adjoint_any_order, BoundKind::adjoint_statistical})
     options.judge.bounds.emplace_back(kind);
+  if (!settings.tolerances.empty()) options.judge.bounds.emplace_back(BoundKind::adjoint_probabilistic);
   options.audit = {settings.audit, settings.inputs.seed};
+  options.top = settings.top;
   options.judge.memory = memory_for(settings.memory);
   options.most_numbers = numbers_within(options.judge.memory);
   return options;
@@ -84,7 +91,7 @@ analysis::JudgedRun judge_alone(const RecordedRun& run, const std::string& file,
 
 /// Compares recordings op by op. Returns false where the work was interrupted.
 bool compare_recordings(const DriftSettings& settings, const analysis::DriftOptions& options,
-                        analysis::DriftReport& report) {
+                        analysis::DriftReport& report, Tolerances& tolerances) {
   const auto describe = [&](const std::string& file, const RecordedRun& run) {
     report.runs.push_back({file, sha256_of_file(file), run.provenance(),
                            static_cast<std::int64_t>(run.records().size()), run.problems()});
@@ -97,6 +104,7 @@ bool compare_recordings(const DriftSettings& settings, const analysis::DriftOpti
     const analysis::JudgedRun judged = judge_alone(other, settings.files[i], settings, options);
     if (judged.judgement.interrupted) return false;
     report.drifts.push_back(analysis::compare_runs(alone, judged, options));
+    widen(tolerances, analysis::tolerances_of(alone.judgement.comparison, judged.judgement.comparison));
     describe(settings.files[i], other);
   }
   return !alone.judgement.interrupted;
@@ -143,8 +151,8 @@ std::vector<std::pair<std::string, RunSettings>> asked_runs(const DriftSettings&
 }
 
 /// Compares traces of a model, or runs of it that are made here. Returns false where the work was interrupted.
-bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions& options,
-                           analysis::DriftReport& report) {
+bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions& options, analysis::DriftReport& report,
+                           Tolerances& tolerances) {
   const std::string& file = settings.files.front();
   std::vector<std::function<NamedTrace()>> makers;
   std::optional<LoadedModel> model;
@@ -174,7 +182,10 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
     judging.judge.progress = shown_by(progress);
     analysis::TracedRun run = analysis::judge_trace_alone(std::move(made.graph), std::move(made.trace), judging);
     if (run.judgement.interrupted) return false;
-    if (first) report.drifts.push_back(analysis::compare_traces(*first, run));
+    if (first) {
+      report.drifts.push_back(analysis::compare_traces(*first, run));
+      widen(tolerances, analysis::tolerances_of(first->judgement.comparison, run.judgement.comparison));
+    }
     if (!first) first = std::move(run);
   }
   return true;
@@ -182,19 +193,25 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
 
 int run_drift(const DriftSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
-  settings.outputs.check();
-  require_distinct(settings.files, settings.outputs.files());
+  const std::string tolerance_file = settings.tolerances.empty() ? "" : settings.tolerances.back();
+  settings.outputs.check({tolerance_file});
+  require_distinct(settings.files, settings.outputs.files({tolerance_file}));
   check(settings);
+  std::optional<analysis::ToleranceFile> tolerance_kind;
+  if (!settings.tolerances.empty()) tolerance_kind = analysis::tolerance_file_of(settings.tolerances.front());
   const analysis::DriftOptions options = drift_options(settings);
   analysis::DriftReport report;
   report.command = settings.command;
   report.date = now_utc();
-  const bool is_whole = settings.is_of_recordings() ? compare_recordings(settings, options, report)
-                                                    : compare_runs_of_model(settings, options, report);
+  Tolerances tolerances;
+  const bool is_whole = settings.is_of_recordings() ? compare_recordings(settings, options, report, tolerances)
+                                                    : compare_runs_of_model(settings, options, report, tolerances);
   if (report.drifts.empty()) throw Interrupted("drift was interrupted");
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(report);
-  settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false});
+  settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, [&] {
+    if (tolerance_kind) write_whole(tolerance_file, text_of(tolerances, *tolerance_kind));
+  });
   return is_whole ? document.exit_status : exit_interrupted;
 }
 
@@ -209,12 +226,21 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
   app.add_option("--orders", settings->orders, "Run the model with its sums in these orders, separated by spaces");
   app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics");
   app.add_option("--batches", settings->batches, "Run the model with so many samples at a time");
+  app.add_option(
+         "--tolerances", settings->tolerances,
+         "Write what two honest runs may differ by in each output, for torch, numpy, polygraphy or as json, to a "
+         "file: --tolerances torch FILE")
+      ->expected(2)
+      ->type_name("KIND FILE");
   add_option(app, "--samples", settings->inputs.samples, "Number of samples to generate", counts());
   app.add_option("--domain", settings->inputs.domain, "Domain of generated samples")->capture_default_str();
   add_option(app, "--threads", settings->run.threads, "Threads (0: as many as cores)", CLI::NonNegativeNumber);
   app.add_option("--memory", settings->memory,
                  "Memory for judging from the input on, 800M or 12G (default: half of what is free)");
   app.add_option("--audit", settings->audit, "Judge so many elements of every result, drawn at random (default: all)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--top", settings->top, "Compare the sets of so many largest numbers of each row of logits")
+      ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", settings->inputs.seed, "Of generated samples, and of --audit")->capture_default_str();
   add_option(app, "--max-precision", settings->max_precision, "Limit of the reference's precision in bits",

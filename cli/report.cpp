@@ -126,7 +126,7 @@ analysis::Judgement judge_run(const ReportSettings& settings, ObtainedRun& run,
   options.trace_is_declared_run = settings.trace.empty() && run.trace().provenance.backend == "cpu";
   options.memory = memory_for(settings.memory);
   if (recorder != nullptr)
-    options.keep_reference = [&](const Reference& reference, std::int64_t, std::int64_t samples) {
+    options.keep_block = [&](const Reference& reference, const Bounds&, std::int64_t, std::int64_t samples) {
       recorder->add(reference, samples);
     };
   if (!run.on_demand) return analysis::judge(run.graph(), run.trace(), options);

@@ -22,6 +22,7 @@
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/load.hpp"
+#include "driftbound/model/npy_header.hpp"
 #include "driftbound/model/onnx_catalogue.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/model/op_kinds.hpp"

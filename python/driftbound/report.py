@@ -118,7 +118,15 @@ class Drift(Result):
 
 
 class Tolerance(Result):
-    """A tolerance: ``.parts[0].proven``, ``.formula`` … as docs/schema/tolerance-1.json says."""
+    """A tolerance: ``.parts[0].proven``, ``.formula`` … as docs/schema/tolerance-1.json says.
+
+    Arrays of the last part, element by element, in float64: ``.exact``, the exact results; ``.proven``, the tolerances
+    that no kernel exceeds; ``.by_chance``, those that an honest kernel exceeds with the failure probability.
+    """
+
+    exact: np.ndarray
+    proven: np.ndarray
+    by_chance: np.ndarray
 
     def to_pandas(self) -> Any:
         """The parts as a table of pandas, one row a kind of data. Raises ``Error`` where pandas is not installed."""
@@ -173,7 +181,10 @@ def tolerance(op: str, *data: Any, **options: Any) -> Tolerance:
             np.save(file, _as_float(one))
         if files:
             options["data"] = [str(file) for file in files]
-        return _call("tolerance", (op,), options, Tolerance, page=False)
+        elements = Path(options.setdefault("elements", Path(folder) / "elements.npy"))
+        found = _call("tolerance", (op,), options, Tolerance, page=False)
+        found.exact, found.proven, found.by_chance = np.load(elements)
+        return found
 
 
 def _as_float(one: Any) -> np.ndarray:

@@ -1,7 +1,9 @@
 """Pairs of runs of PyTorch: rounding is expected, a fault is a bug, at the op that has it."""
 
 import copy
+import json
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -9,6 +11,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 import driftbound  # noqa: E402
+from driftbound.program import run_program  # noqa: E402
 
 
 class Block(nn.Module):
@@ -146,3 +149,30 @@ def test_a_run_in_bfloat16_is_held_to_its_own_arithmetic(tmp_path):
     drift = driftbound.drift(tmp_path / "a.safetensors", tmp_path / "b.safetensors")
     assert drift.verdict == "expected", drift.text
     assert all(op.difference.largest < 0.1 for op in drift.drifts[0].ops)
+
+
+def test_tolerances_of_outputs_are_taken_by_torch_and_numpy(tmp_path):
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(40, 30), torch.nn.Tanh(), torch.nn.Linear(30, 4)).eval()
+    batch = torch.randn(16, 40)
+    runs = []
+    for name, threads in (("a", 1), ("b", 2)):
+        torch.set_num_threads(threads)
+        with driftbound.record(tmp_path / f"{name}.safetensors"):
+            runs.append(model(batch).detach())
+    wrong = runs[0].clone()
+    wrong[3, 2] += 1e-4
+    for kind in ("torch", "numpy"):
+        file = tmp_path / f"{kind}.json"
+        run_program(["drift", str(tmp_path / "a.safetensors"), str(tmp_path / "b.safetensors"), "--quiet",
+                     "--tolerances", kind, str(file)])
+        (tolerance,) = json.loads(file.read_text()).values()
+        assert 0.0 < tolerance["atol"] < 5e-5
+        if kind == "torch":
+            torch.testing.assert_close(runs[0], runs[1], **tolerance)
+            with pytest.raises(AssertionError):
+                torch.testing.assert_close(runs[0], wrong, **tolerance)
+        else:
+            np.testing.assert_allclose(runs[0].numpy(), runs[1].numpy(), **tolerance)
+            with pytest.raises(AssertionError):
+                np.testing.assert_allclose(runs[0].numpy(), wrong.numpy(), **tolerance)

@@ -24,6 +24,19 @@ def test_numpy_is_within_the_tolerance_of_its_data_and_a_fault_is_not():
     assert np.abs(half @ b - exact).max() > tolerance.parts[0].by_chance
 
 
+def test_every_element_has_its_own_tolerance():
+    draw = np.random.default_rng(6)
+    a, b = draw.standard_normal((8, 400)).astype(np.float32), draw.standard_normal((400, 6)).astype(np.float32)
+    a[3] *= 1e-3
+    tolerance = driftbound.tolerance("gemm", a, b)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.allclose(tolerance.exact, exact, rtol=1e-12, atol=1e-9)
+    assert (np.abs(a @ b - exact) <= tolerance.proven).all()
+    assert (tolerance.by_chance <= tolerance.proven).all()
+    assert tolerance.proven.max() == tolerance.parts[0].proven
+    assert tolerance.proven[3].max() < 1e-2 * tolerance.proven[2].min()
+
+
 def test_bad_input_is_said():
     with pytest.raises(driftbound.Error, match="there is no op 'gem'") as error:
         driftbound.tolerance("gem", k=4)

@@ -1,5 +1,8 @@
 #include "model/npy.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -10,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "driftbound/model/npy_header.hpp"
 #include "driftbound/num/errors.hpp"
 #include "model/array_files.hpp"
 #include "model/text.hpp"
@@ -241,6 +245,18 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& 
   header.size = location.begin + location.size;
   header.data_size = data_size(header, where);
   return header;
+}
+
+std::string npy_header(std::string_view type, const Shape& shape) {
+  constexpr std::size_t before = 10, multiple = 64;
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type,
+                                 fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  text.append(multiple - 1 - (before + text.size()) % multiple, ' ');
+  text += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(text.size() & 0xFFU);
+  header += static_cast<char>(text.size() >> 8U);
+  return header + text;
 }
 
 StoredTensor npy_tensor(const NpyHeader& header, std::span<const std::byte> data, std::shared_ptr<const void> owner) {

@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -11,8 +13,10 @@
 
 #include "analysis/drift.hpp"
 #include "analysis/drift_report.hpp"
+#include "analysis/drift_tolerances.hpp"
 #include "analysis/drift_verdict.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/approach.hpp"
 #include "support/json_schema.hpp"
 #include "support/recording.hpp"
 #include "support/temporary_folder.hpp"
@@ -155,6 +159,19 @@ const DriftOp& op_of(const RunsDrift& drift, const std::string& module) {
 
 std::string culprit_of(const RunsDrift& drift) {
   return drift.culprit ? drift.ops[*drift.culprit].module : "";
+}
+
+/// Exact numbers that are these; no bounds.
+KnownNumbers known_as(const Tensor<float>& numbers) {
+  KnownNumbers known;
+  known.exact = Tensor<Ball>(numbers.shape);
+  known.any_run = Tensor<double>(numbers.shape);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    known.exact.values[i].hi = static_cast<double>(numbers.values[i]);
+    known.any_run.values[i] = std::numeric_limits<double>::infinity();
+  }
+  known.six_sigmas = known.any_run;
+  return known;
 }
 
 }  // namespace
@@ -353,17 +370,130 @@ TEST_CASE("The report of a drift has its schema, a line and a case an op, and th
   CHECK(contains(to_html(document), "the runs read other numbers"));
 }
 
+TEST_CASE("What two runs differ by at most is said where all elements have a bound, not where the largest alone have") {
+  Comparison run;
+  OutputSummary output;
+  output.name = "y";
+  BoundSummary bound;
+  bound.kind = BoundKind::adjoint_any_order;
+  bound.max_bound = 0.25;
+  output.scope.bounds = {bound};
+  run.outputs = {output};
+  CHECK(any_runs_apart(run, "y", run, "y") == 0.5);
+  CHECK_FALSE(any_runs_apart(run, "y", run, "z"));
+  run.outputs[0].scope.bounds[0].follows_largest = true;
+  CHECK_FALSE(any_runs_apart(run, "y", run, "y"));
+}
+
+TEST_CASE("Tolerances of outputs are the sums of both runs' bounds, in the forms that other programs take") {
+  Comparison a;
+  OutputSummary output;
+  output.name = "y";
+  output.scope.scale = 3.0;
+  BoundSummary bound;
+  bound.kind = BoundKind::adjoint_any_order;
+  bound.max_bound = 0.25;
+  output.scope.bounds = {bound};
+  a.outputs = {output};
+  Comparison b = a;
+  b.outputs[0].scope.bounds[0].max_bound = 0.5;
+  b.outputs[0].scope.bounds[0].guarantee = Guarantee::conditional;
+  std::vector<OutputTolerance> tolerances = tolerances_of(a, b);
+  REQUIRE(tolerances.size() == 1);
+  CHECK(tolerances[0].proven == 0.75);
+  CHECK(tolerances[0].guarantee == Guarantee::conditional);
+  CHECK_FALSE(tolerances[0].by_chance);
+  widen(tolerances, tolerances_of(b, b));
+  CHECK(tolerances[0].proven == 1.0);
+  tolerances[0].by_chance = 0.5;
+  CHECK(nlohmann::json::parse(text_of(tolerances, ToleranceFile::torch)) ==
+        nlohmann::json({{"y", {{"rtol", 0.0}, {"atol", 0.5}}}}));
+  CHECK(text_of(tolerances, ToleranceFile::polygraphy) == "--atol y:0.5 --rtol y:0.0\n");
+  const auto json = nlohmann::json::parse(text_of(tolerances, ToleranceFile::json));
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/tolerances-1.json", json) == "");
+  CHECK(json["outputs"][0]["proven"] == 1.0);
+  CHECK(json["outputs"][0]["estimate"].is_null());
+  tolerances[0].proven.reset();
+  CHECK_THROWS_WITH_AS(text_of(tolerances, ToleranceFile::numpy), doctest::Contains("'y' has no bound"), Unsupported);
+  CHECK_THROWS_WITH_AS(text_of({}, ToleranceFile::numpy), doctest::Contains("no output has a bound"), Unsupported);
+  CHECK_THROWS_WITH_AS(tolerance_file_of("jax"), doctest::Contains("torch, numpy, polygraphy, json"), InvalidArgument);
+}
+
+TEST_CASE("Sets of the largest numbers are compared, of equal numbers the first ones") {
+  const Tensor<float> a({3, 4}, {1, 2, 3, 4, 1, 1, 1, 1, 9, 5, 5, 0}),
+      b({3, 4}, {3.5F, 2, 3, 4, 1, 1, 1, 2, 9, 5, 6, 0});
+  const Decisions decisions = decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, nullptr, nullptr, 2);
+  CHECK(decisions.other_sets == 3);  // {2, 3} and {0, 3}; {0, 1} and {0, 3}; {0, 1} and {0, 2}
+  CHECK(decisions.flips == 1);
+}
+
+TEST_CASE("T-141: where no run can choose otherwise none does, and the log-probability stays within its bound") {
+  std::mt19937_64 random(141);
+  const auto real = [&] { return static_cast<double>(random() >> 11) * 0x1p-52 - 1.0; };
+  const std::int64_t rows = 400, classes = 5;
+  Tensor<float> z({rows, classes});
+  for (float& x : z.values) x = static_cast<float>(2.0 * real());
+  KnownNumbers of_a = known_as(z), of_b = known_as(z);
+  for (KnownNumbers* known : {&of_a, &of_b})
+    for (double& bound : known->any_run.values) bound = 0.2 * (1.0 + real());
+  std::fill(of_a.six_sigmas.values.begin(), of_a.six_sigmas.values.end(), 0.05);
+  of_b.six_sigmas = of_a.six_sigmas;
+  const Decisions decisions = decisions_of("y", {StoredTensor::from(z), StoredTensor::from(z)}, &of_a, &of_b, 2);
+  const std::int64_t cannot = decisions.by_flip.at(MayFlip::cannot);
+  CHECK(cannot > rows / 4);
+  CHECK(decisions.by_flip.at(MayFlip::not_by_chance) > rows / 10);
+  CHECK(decisions.by_flip.at(MayFlip::may) > 0);
+  REQUIRE(decisions.log_ratio_at_most);
+  // Runs that are off by their bounds, each in turn the worst for one class: in long double.
+  std::vector<bool> flips(static_cast<std::size_t>(rows), false);
+  double largest_ratio = 0.0;
+  const auto log_softmax = [&](const std::vector<long double>& row, std::size_t at) {
+    long double sum = 0.0L;
+    for (const long double x : row) sum += std::exp(x);
+    return row[at] - std::log(sum);
+  };
+  for (std::size_t row = 0; row < 400; ++row) {
+    const auto at = [&](std::size_t i) { return row * 5 + i; };
+    std::size_t winner = 0;
+    for (std::size_t i = 1; i < 5; ++i)
+      if (z.values[at(i)] > z.values[at(winner)]) winner = i;
+    for (const KnownNumbers* known : {&of_a, &of_b})
+      for (std::size_t i = 0; i < 5; ++i) {
+        const auto low = static_cast<long double>(z.values[at(winner)]) -
+                         static_cast<long double>(known->any_run.values[at(winner)]);
+        const auto high =
+            static_cast<long double>(z.values[at(i)]) + static_cast<long double>(known->any_run.values[at(i)]);
+        if (i != winner && high >= low) flips[row] = true;
+      }
+    std::vector<long double> x, y;
+    for (std::size_t i = 0; i < 5; ++i) {
+      const long double sign = i == winner ? 1.0L : -1.0L;
+      x.push_back(static_cast<long double>(z.values[at(i)]) +
+                  sign * static_cast<long double>(of_a.any_run.values[at(i)]));
+      y.push_back(static_cast<long double>(z.values[at(i)]) -
+                  sign * static_cast<long double>(of_b.any_run.values[at(i)]));
+    }
+    largest_ratio =
+        std::max(largest_ratio, static_cast<double>(std::abs(log_softmax(x, winner) - log_softmax(y, winner))));
+  }
+  CHECK(std::count(flips.begin(), flips.end(), false) == cannot);  // proven where and only where no run flips
+  CHECK(largest_ratio <= *decisions.log_ratio_at_most);
+  CHECK_APPROACH("T-141", largest_ratio / *decisions.log_ratio_at_most, 0.4);
+  of_b.any_run.values.assign(of_b.any_run.values.size(), HUGE_VAL);  // not known of one run
+  const Decisions less = decisions_of("y", {StoredTensor::from(z), StoredTensor::from(z)}, &of_a, &of_b, 2);
+  CHECK(less.by_flip.count(MayFlip::cannot) == 0);
+  CHECK_FALSE(less.log_ratio_at_most);
+}
+
 TEST_CASE("Choices of two runs are compared row by row, and those of the exact network are proven") {
   const Tensor<float> a({4, 3}, {1, 2, 3, 5, 5, 0, 0, 2, 1.5F, 9, 0, 0});
   Tensor<float> b = a;
   b.values[8] = 2.5F;  // row 2: another choice
   b.values[0] = 1.25F;
-  Tensor<Ball> exact({4, 3});
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    exact.values[i].hi = static_cast<double>(a.values[i]);
-    exact.values[i].radius = Magnitude(i < 3 ? 0.75 : 0.01);  // row 0: not certain
-  }
-  const Decisions decisions = decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, &exact);
+  KnownNumbers known = known_as(a);
+  for (std::size_t i = 0; i < 12; ++i)
+    known.exact.values[i].radius = Magnitude(i < 3 ? 0.75 : 0.01);  // row 0: not certain
+  const Decisions decisions = decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, &known, nullptr, 2);
   CHECK(decisions.rows == 4);
   CHECK(decisions.classes == 3);
   CHECK(decisions.flips == 1);
@@ -379,16 +509,27 @@ TEST_CASE("Choices of two runs are compared row by row, and those of the exact n
   const auto phi = [&](double gap) { return 0.5 * std::erfc(gap / (sigma * root) / root); };
   CHECK(decisions.estimate_of_flips == doctest::Approx(phi(1.0) + phi(0.0) + phi(0.5) + phi(9.0)));
   const auto certain_if_the_next_is_within = [&](double radius) {
-    exact.values[9] = exact_ball(3.0);
-    exact.values[10] = {2.0, 0.0, Magnitude(radius)};
-    return decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, &exact).certain.value();
+    known.exact.values[9] = exact_ball(3.0);
+    known.exact.values[10] = {2.0, 0.0, Magnitude(radius)};
+    return decisions_of("y", {StoredTensor::from(a), StoredTensor::from(b)}, &known, nullptr, 2).certain.value();
   };
   CHECK(certain_if_the_next_is_within(1.0) == 0);
   CHECK(certain_if_the_next_is_within(1.0 - 0x1p-51) == 1);  // up to the number next below 3
   CHECK(decisions.largest_log_ratio > 0.1);
   CHECK(decisions.largest_divergence > decisions.mean_divergence);
-  CHECK(decisions_of("y", {StoredTensor::from(a), StoredTensor::from(a)}, nullptr).estimate_of_flips == 0.0);
-  CHECK_FALSE(decisions_of("y", {StoredTensor::from(a), StoredTensor::from(a)}, nullptr).certain);
+  const AlignedNumbers same{StoredTensor::from(a), StoredTensor::from(a)};
+  CHECK(decisions_of("y", same, nullptr, nullptr, 2).estimate_of_flips == 0.0);
+  CHECK_FALSE(decisions_of("y", same, nullptr, nullptr, 2).certain);
+  CHECK(decisions.by_flip == std::map<MayFlip, std::int64_t>{{MayFlip::unknown, 4}});
+  CHECK_FALSE(decisions.log_ratio_at_most);
+  // Row 0 keeps {1, 2}, row 1 the first two of 5, 5, 0, row 2 {1, 2}, row 3 {0, 1} as of 0 and 0 the first counts.
+  CHECK(decisions.top == 2);
+  CHECK(decisions.other_sets == 0);
+  CHECK(decisions_of("y", same, nullptr, nullptr, 3).top == 0);
+  REQUIRE(decisions.flipped[0].largest_b.size() == 3);
+  CHECK(decisions.flipped[0].largest_b[0].index == 2);
+  CHECK(decisions.flipped[0].largest_b[0].number == 2.5);
+  CHECK(decisions.flipped[0].largest_a[2].index == 0);
 }
 
 TEST_CASE("Choices that differ on the same numbers are another rule, and those on other numbers follow them") {

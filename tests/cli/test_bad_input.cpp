@@ -162,7 +162,10 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("tolerance gem --k 4", "there is no op 'gem'");
   check_refused("tolerance gemm --k 4 --in fp12", "choose among fp64");
   check_refused("tolerance gemm --k 4 --order pairwise --split-k 2", "leave one of them out");
+  check_refused("tolerance gemm --k 4 --split-k 5", "no more parts than terms");
+  check_refused("tolerance gelu --k 4 --data x.npy", "--k is for operands that are made");
   check_refused("drift " + mlp, "give two recorded runs");
+  check_refused("drift " + mlp + " --orders sequential pairwise --tolerances jax x.json", "choose among torch");
   check_refused("drift " + mlp + " " + mlp, "a model and two traces of it");
   check_refused("", "required");
   check_refused("report", "MODEL");
