@@ -14,6 +14,7 @@ from .jax_recorder import record_jax
 from .onnxruntime_recorder import record_onnxruntime
 from .parts import Part
 from .program import find_program
+from .ranks import join_ranks
 from .record import record, record_call
 from .recorder import Recorder, Value
 from .report import Certificate, Drift, Report, Tolerance, certify, drift, report, tolerance
@@ -36,6 +37,7 @@ __all__ = [
     "certify",
     "drift",
     "find_program",
+    "join_ranks",
     "record",
     "record_call",
     "record_jax",
