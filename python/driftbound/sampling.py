@@ -136,7 +136,7 @@ class Sampler:
         return planner(call) or self._others(call)
 
     def shared(self, shape: Shape, key: str) -> Part:
-        """What a collective needs of a tensor: all of it, or elements that all ranks draw with this seed and ``key``."""
+        """What a collective needs of a tensor: all, or elements that all ranks draw with this seed and ``key``."""
         if math.prod(shape) <= 64 * self.small:
             return WHOLE
         digest = hashlib.blake2b(f"{key} {list(shape)}".encode(), digest_size=8).digest()

@@ -177,15 +177,11 @@ class _Call:
 
     @staticmethod
     def of(arguments: Sequence[Any]) -> _Call:
-        """From the boxed arguments of an op that was called by C++, which PyTorch 2 can unbox."""
-        library, call = torch._C._distributed_c10d, _Call(None)
-        for one in arguments:
-            if isinstance(one, torch.ScriptObject):
-                if one._type().name() == "ReduceOp":
-                    call.reduction = library.ReduceOp.unbox(one)
-                else:
-                    call.group = library.ProcessGroup.unbox(one)
-        return call
+        """From the boxed arguments of an op that was called by C++, which PyTorch 2 can unbox: the group comes first."""
+        library = torch._C._distributed_c10d
+        boxed = [one for one in arguments if isinstance(one, torch.ScriptObject)]
+        group = library.ProcessGroup.unbox(boxed[0]) if boxed else None
+        return _Call(group, library.ReduceOp.unbox(boxed[1]) if len(boxed) > 1 else None)
 
 
 @dataclass

@@ -605,7 +605,35 @@ def test_a_killed_rank_is_named(tmp_path):
 # ---- functional collectives of PyTorch 2 ----------------------------------------------------------------------------
 
 
-def test_functional_collectives(judge, run_path, monkeypatch, tmp_path):
+@pytest.fixture
+def alone(tmp_path):
+    """The default group of one rank."""
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
+    yield distributed.distributed_c10d._get_default_group()
+    distributed.destroy_process_group()
+
+
+def test_collectives_that_cpp_calls(judge, run_path, monkeypatch, tmp_path, alone):
+    """PyTorch 2 unboxes the arguments of the op. What is not waited for in Python is complete when it is read."""
+    library = torch._C._distributed_c10d
+    if hasattr(library.ProcessGroup, "unbox"):
+        pytest.skip("this PyTorch unboxes")
+    for kind, what in ((library.ProcessGroup, alone), (library.ReduceOp, distributed.ReduceOp.SUM),
+                       (library.Work, None)):
+        monkeypatch.setattr(kind, "unbox", staticmethod(lambda boxed, what=what: what), raising=False)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(6, 8))
+    x = torch.randn(5, 6)
+    with driftbound.record(run_path):
+        model(x).square().sum().backward()
+        model.module.weight.grad * 2
+    record = Run(run_path).of("c10d::allreduce_")
+    assert record["attributes"]["collective"] == "all_reduce" and record["attributes"]["ranks"] == [0]
+    driftbound.join_ranks([run_path], tmp_path / "all.safetensors")
+    answer = judge(tmp_path / "all.safetensors")
+    assert answer.holds and "c10d::all_reduce" in {layer.record.op for layer in answer.layers}, str(answer)
+
+
+def test_functional_collectives(judge, run_path, monkeypatch, tmp_path, alone):
     """Ops with the schemas of PyTorch 2, of a group of one rank: results are complete after ``wait_tensor``."""
     if hasattr(torch.ops._c10d_functional, "all_reduce"):
         pytest.skip("this PyTorch has these ops")
@@ -614,18 +642,13 @@ def test_functional_collectives(judge, run_path, monkeypatch, tmp_path):
     library.define("wait_tensor(Tensor tensor) -> Tensor")
     library.impl("all_reduce", lambda x, reduce_op, group: torch.full_like(x, 99.0), "CPU")
     library.impl("wait_tensor", lambda x: x.copy_(torch.ones_like(x) * 2), "CPU")
-    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
-    try:
-        group = distributed.distributed_c10d._get_default_group()
-        monkeypatch.setattr(torch._C._distributed_c10d, "_resolve_process_group", lambda name: group, raising=False)
-        x = torch.ones(3)
-        with torch.no_grad(), driftbound.record(run_path):
-            x = x * 2
-            y = torch.ops._c10d_functional.all_reduce(x, "sum", "0")
-            z = torch.ops._c10d_functional.wait_tensor(y) * 3
-        assert z.tolist() == [6, 6, 6]
-    finally:
-        distributed.destroy_process_group()
+    monkeypatch.setattr(torch._C._distributed_c10d, "_resolve_process_group", lambda name: alone, raising=False)
+    x = torch.ones(3)
+    with torch.no_grad(), driftbound.record(run_path):
+        x = x * 2
+        y = torch.ops._c10d_functional.all_reduce(x, "sum", "0")
+        z = torch.ops._c10d_functional.wait_tensor(y) * 3
+    assert z.tolist() == [6, 6, 6]
     run = Run(run_path)
     record = run.of("_c10d_functional::all_reduce")
     assert run.ops() == ["aten::mul", "_c10d_functional::all_reduce", "aten::mul"]
