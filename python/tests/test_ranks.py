@@ -477,6 +477,7 @@ def rank_file(folder, rank, size=2, calls=1, shape=(3,), op="c10d::allreduce_", 
     ({"ranks": [0, 2]}, r"rank1\.safetensors: is no recording, or is damaged: .* with another rank"),
     ({"collective": "all_gather"}, r"damaged: .* of 2 ranks with 1 operands and 1 results"),
     ({"ranks": None}, r"rank1\.safetensors: is no recording, or is damaged"),
+    ({"calls": 2, "number": 0}, r"damaged: .* two collectives 0 of group 'all'"),
 ])
 def test_ranks_that_do_not_match(tmp_path, changed, message):
     paths = [rank_file(tmp_path, 0), rank_file(tmp_path, 1, **changed)]
@@ -485,6 +486,13 @@ def test_ranks_that_do_not_match(tmp_path, changed, message):
         driftbound.join_ranks(paths, tmp_path / "all.safetensors")
     assert sorted(tmp_path.iterdir()) == there, "nothing is half-written"
     assert "; record" in str(raised.value) or "damaged" in str(raised.value)
+
+
+def test_a_result_that_fits_no_part(tmp_path):
+    paths = [rank_file(tmp_path, rank, shape=shape, collective="broadcast", root=0)
+             for rank, shape in enumerate(((3,), (4,)))]
+    with pytest.raises(driftbound.Error, match=r"rank1.*: collective 0 .* gives F32 \[4\], .*rank0.* brings F32 \[3\]"):
+        driftbound.join_ranks(paths, tmp_path / "all.safetensors")
 
 
 def test_other_bad_input(tmp_path):
