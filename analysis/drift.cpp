@@ -162,7 +162,7 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
       elements = std::max(elements, element_count(shape));
       rows = std::max(rows, shape.empty() ? 1 : element_count(shape) / std::max<std::int64_t>(shape.back(), 1));
     }
-  from_input.most_output_elements = most_bounded_elements(chain.graph, rows, elements);
+  from_input.most_output_elements = most_bounded_elements(chain.graph, rows, elements, options.bounds_outputs);
   from_input.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
     for (const ValueId output : chain.graph.outputs) {
       const std::optional<std::size_t> node = chain.graph.producer(output);

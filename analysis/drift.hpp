@@ -121,6 +121,7 @@ struct DriftOptions {
   JudgeOptions judge;
   AuditOptions audit;
   std::int64_t most_numbers = 0;  ///< in a network that is judged from the input on
+  bool bounds_outputs = false;    ///< bounds of any run for every element of an output, also where that takes long
   std::int64_t top = 5;           ///< size of the sets of largest numbers that are compared
 };
 

@@ -18,7 +18,7 @@ TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& option
     if (const auto node = run.graph.producer(output); node && run.trace.samples > 0)
       elements =
           std::max(elements, static_cast<std::int64_t>(run.trace.layers[*node].output.size()) / run.trace.samples);
-  judging.most_output_elements = most_bounded_elements(run.graph, 1, elements);
+  judging.most_output_elements = most_bounded_elements(run.graph, 1, elements, options.bounds_outputs);
   judging.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
     for (const ValueId output : run.graph.outputs) {
       const std::optional<std::size_t> node = run.graph.producer(output);

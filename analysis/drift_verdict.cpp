@@ -194,14 +194,15 @@ void add_rows(const std::string& name, const AlignedNumbers& numbers, const Know
               [&](double number) { return round_to(number, narrow, Rounding::nearest_even); });
 }
 
-std::int64_t most_bounded_elements(const Graph& graph, std::int64_t rows, std::int64_t elements) {
-  constexpr std::int64_t most_steps = std::int64_t{1} << 32, most = 4096;
+std::int64_t most_bounded_elements(const Graph& graph, std::int64_t rows, std::int64_t elements, bool asks_for_all) {
+  constexpr std::int64_t most_steps = std::int64_t{1} << 27, most = 4096;
   std::int64_t parameters = 1;
   for (const Value& value : graph.values)
     if (value.kind == ValueKind::constant) parameters += static_cast<std::int64_t>(value.constant.size());
   const std::int64_t few = BoundOptions().most_output_elements;
-  const bool takes_seconds = elements <= most && elements <= most_steps / parameters / std::max<std::int64_t>(rows, 1);
-  return takes_seconds ? std::max(elements, few) : few;
+  if (elements > most) return few;
+  const bool takes_a_second = elements <= most_steps / parameters / std::max<std::int64_t>(rows, 1);
+  return takes_a_second || asks_for_all ? std::max(elements, few) : few;
 }
 
 void find_culprit(RunsDrift& drift) {

@@ -35,6 +35,7 @@ struct DriftSettings {
   std::string memory;  ///< empty: half of what is free
   double failure_probability = 1e-9;
   int max_precision = 4096;
+  bool flips = false;
   std::int64_t audit = 0, top = analysis::DriftOptions().top;
 
   bool makes_runs() const { return !orders.empty() || !arithmetics.empty() || !batches.empty(); }
@@ -77,6 +78,7 @@ analysis::DriftOptions drift_options(const DriftSettings& settings) {
   if (!settings.tolerances.empty()) options.judge.bounds.emplace_back(BoundKind::adjoint_probabilistic);
   options.audit = {settings.audit, settings.inputs.seed};
   options.top = settings.top;
+  options.bounds_outputs = settings.flips || !settings.tolerances.empty();
   options.judge.memory = memory_for(settings.memory);
   options.most_numbers = numbers_within(options.judge.memory);
   return options;
@@ -239,6 +241,8 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
                  "Memory for judging from the input on, 800M or 12G (default: half of what is free)");
   app.add_option("--audit", settings->audit, "Judge so many elements of every result, drawn at random (default: all)")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--flips", settings->flips,
+               "Bound what any run may have in every output, also where that takes long: which choices no run changes");
   app.add_option("--top", settings->top, "Compare the sets of so many largest numbers of each row of logits")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -16,6 +16,7 @@ from .leak import Leak, leak
 from .onnxruntime_recorder import record_onnxruntime
 from .parts import Part
 from .program import find_program
+from .ranks import join_ranks
 from .record import record, record_call
 from .recorder import Recorder, Value
 from .report import Certificate, Drift, Report, Tolerance, certify, drift, report, tolerance
@@ -44,6 +45,7 @@ __all__ = [
     "drift",
     "find_program",
     "leak",
+    "join_ranks",
     "record",
     "record_call",
     "record_jax",

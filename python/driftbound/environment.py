@@ -124,6 +124,13 @@ class TorchArithmetics:
             return f"{prefix} {narrow} reduced"
         return f"{prefix} {narrow}"
 
+    def name_for_reduction(self, device: Any, types: set[str]) -> str | None:
+        """Name of the arithmetic of a sum over ranks: numbers of 16 bits may be rounded after every addition."""
+        if device.type not in ("cpu", "cuda") or not types & {"F16", "BF16"}:
+            return self.name_for(device, types, False, False)
+        narrow = "bf16" if "BF16" in types else "fp16"
+        return f"cpu {narrow} steps" if device.type == "cpu" else f"{self._cuda_prefix(device)} {narrow} sums"
+
     def _declare(self, name: str, *formats: str, source: str, **more: Any) -> None:
         self.declared[name] = declare(name, *formats, source=source, **more)
 

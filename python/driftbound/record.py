@@ -32,6 +32,8 @@ def record(path: str | Path, sample: int | None = None, weights: Any = None, mod
         shard_bytes: how much is held in memory before it is written.
         pytorch: whether to record PyTorch; default: if the program has imported it.
 
+    Of ``torch.distributed`` every rank records a file of its own, and ``join_ranks`` makes one of them.
+
     Values are known by their memory. After code that PyTorch does not see (numpy, foreign kernels) has written into a
     tensor, call ``forget`` with it. Only the thread that enters the block is recorded, and the backward pass it calls.
 

@@ -291,6 +291,24 @@ class Recorder(ContextDecorator):
         self._open().add_record(record)
         return True
 
+    def keep_shared_operand(self, value: Value, array: Array, key: str) -> str | None:
+        """Stores what a rank brings to a collective: all of it, or the elements that all ranks draw for ``key``."""
+        self.find_in_weights(value, array)
+        return self._keep_operand(value, array, self._shared_part(value, key))
+
+    def keep_shared_result(self, value: Value, array: Array, key: str) -> str | None:
+        """Stores what a collective gave a rank: all of it, or the elements that all ranks draw for ``key``."""
+        draws = self.sample or 0
+        return self._keep_result(value, array, self._shared_part(value, key), in_part=False, draws=draws)
+
+    def add_kept(self, op: str, operands: list[str | None], results: list[str | None], attributes: dict,
+                 fields: dict) -> None:
+        """Adds a record of values that have been stored."""
+        self._calls += 1
+        record: dict = {"op": op, "operands": operands, "results": results, "attributes": attributes}
+        record.update((field, value) for field, value in fields.items() if value is not None)
+        self._open().add_record(record)
+
     # ---- inner --------------------------------------------------------------------------------------------------
 
     def _open(self) -> ShardWriter:
@@ -304,6 +322,9 @@ class Recorder(ContextDecorator):
             return Plan([WHOLE] * len(operands), [WHOLE] * len(results))
         known = [value is None or value.whole is not None or self.is_small(value) for value in operands]
         return self._sampler.plan(op, attributes, operands, operand_arrays, known, results, result_arrays)
+
+    def _shared_part(self, value: Value, key: str) -> Part:
+        return WHOLE if self._sampler is None else self._sampler.shared(value.shape, key)
 
     def _keep_operand(self, value: Value | None, array: Array | None, part: Part) -> str | None:
         if value is None or value.whole is not None:

@@ -9,9 +9,11 @@ a record:
 * *functions of single elements* (and batch norms that do not train): S elements, and the same ones of the operands;
 * *lookups in tables*: S elements, and their numbers in the table;
 * *convolutions*: S elements of some pairs of an image and a channel, with these images and the channels' weights;
+* *collectives*: all of what has at most 64 times as many elements as a small value; else S elements, the same ones of
+  what every rank brings and gets, drawn from the seed and the number of the call;
 * *other ops*: all of what has at most 64 times as many elements as a small value, else nothing.
 
-The largest and the smallest element of the result are always among them.
+The largest and the smallest element of the result are always among them, but for collectives.
 
 ``draws`` is a number n for which this is true: whichever elements of the result are in error, a share p of all, the
 recorded ones hold none of them with probability (1 - p)^n at most. Single elements and rows are drawn independently,
@@ -33,6 +35,7 @@ out: they have nothing to judge, and their results are recorded where an op read
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -111,6 +114,7 @@ class Sampler:
     def __init__(self, elements: int, seed: int):
         self.elements = elements
         self.small = max(elements, 4096)
+        self._seed = seed
         self._random = np.random.default_rng(seed)
 
     def plan(self, op: str, attributes: dict, operands: Sequence[Any], operand_arrays: Sequence[Any],
@@ -130,6 +134,14 @@ class Sampler:
             Kind.ELEMENTWISE: self._elementwise,
         }.get(op_kinds.kind_of(op), self._others)
         return planner(call) or self._others(call)
+
+    def shared(self, shape: Shape, key: str) -> Part:
+        """What a collective needs of a tensor: all, or elements that all ranks draw with this seed and ``key``."""
+        if math.prod(shape) <= 64 * self.small:
+            return WHOLE
+        digest = hashlib.blake2b(f"{key} {list(shape)}".encode(), digest_size=8).digest()
+        random = np.random.default_rng([self._seed, int.from_bytes(digest, "little")])
+        return Elements(np.unique(random.integers(0, math.prod(shape), self.elements)))
 
     # ---- kinds of ops -------------------------------------------------------------------------------------------
 

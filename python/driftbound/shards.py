@@ -40,7 +40,8 @@ class ShardWriter:
         self._run = secrets.token_hex(8)
         self._shard = 0
         self._start_shard()
-        self._remove_old_shards()
+        for old in shards_of(self.path):
+            old.unlink()
 
     def describe(self, identity: str, element_type: str, shape: tuple[int, ...], **more: object) -> None:
         """Adds a value that is not stored here: a derived one, or one in a file with weights."""
@@ -102,12 +103,16 @@ class ShardWriter:
     def _path_of(self, shard: int) -> Path:
         return self.path if shard == 0 else self.path.with_name(f"{self.path.stem}-{shard:05d}.safetensors")
 
-    def _remove_old_shards(self) -> None:
-        """Removes the shards of an earlier recording of this name: they would not fit the new ones."""
-        pattern = re.compile(re.escape(self.path.stem) + r"(-\d{5})?\.safetensors")
-        for file in self.path.parent.iterdir():
-            if pattern.fullmatch(file.name) and _is_shard(file):
-                file.unlink()
+
+def shards_of(path: Path) -> list[Path]:
+    """The shards of the recording of this name, if there is one, the first one first."""
+    return sorted((file for file in path.parent.iterdir() if may_be_shard(file, path) and _is_shard(file)),
+                  key=lambda file: (len(file.name), file.name))
+
+
+def may_be_shard(file: Path, path: Path) -> bool:
+    """Whether the recording ``path`` gives this name to a shard."""
+    return re.fullmatch(re.escape(path.stem) + r"(-\d{5})?\.safetensors", file.name) is not None
 
 
 def _is_shard(path: Path) -> bool:

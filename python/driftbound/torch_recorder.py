@@ -7,7 +7,7 @@ storage was written. So a view is the value that its memory has now, and a tenso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +23,7 @@ from .environment import TorchArithmetics, torch_provenance
 from .modules import ModulePaths
 from .op_kinds import Kind
 from .recorder import Recorder, Value, attribute
+from .torch_collectives import NAMESPACES, Collective, Collectives
 
 #: Ops whose results are elements of their operands, moved: the numbers are known where those of the operands are.
 MOVES = {
@@ -44,9 +45,6 @@ _HIDDEN_WRITES = {
     for name in ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit")
 }
 
-#: Namespaces of ops that send tensors between processes: their results are complete only after a wait.
-_COLLECTIVES = ("c10d", "_c10d_functional", "c10d_functional")
-
 _BACKENDS = {"cpu": "CPU", "cuda": "CUDA"}
 
 
@@ -64,18 +62,25 @@ class TorchRecorder:
         self._composite: dict[tuple[str, str], bool] = {}
         self._unstorable: set[str] = set()
         self._hidden: set[str] = set()
-        self._rank = _rank()
+        self._collectives = Collectives(self._finish, lambda: self._mode.recording)
+        self._incomplete = 0
         provenance = torch_provenance(torch)
         recorder.add_provenance(provenance, self._arithmetics.declared)
 
     def start(self) -> None:
         """Begins to record."""
         self._modules.start()
+        self._collectives.start()
         self._mode.__enter__()
 
     def stop(self) -> None:
         """Ends recording."""
         self._mode.__exit__(None, None, None)
+        for collective in self._collectives.stop():
+            if collective.record:
+                self._add_collective(collective, [None] * len(collective.results))
+                self._incomplete += 1
+        self._hidden |= self._collectives.unseen
         self._modules.stop()
 
     @contextmanager
@@ -108,6 +113,9 @@ class TorchRecorder:
             notes.append(f"tensors that cannot be stored were met ({names}); ops on them cannot be judged")
         if self._hidden:
             notes.append("these were called as one and not seen inside: " + ", ".join(sorted(self._hidden)[:5]))
+        if self._incomplete:
+            notes.append(f"{self._incomplete} collectives were not waited for while recording, so that their results "
+                         "are not known: wait for them inside of the 'with' block")
         return notes
 
     def call(self, function: Any, arguments: tuple, keywords: dict) -> Any:
@@ -128,17 +136,29 @@ class TorchRecorder:
         if device is not None and device.type == "cuda" and torch.cuda.is_current_stream_capturing():
             self._hidden.add("CUDA graphs")
             return function(*arguments, **keywords)
+        pending = self._pending_on(call.tensors)
+        if signature.waits:
+            outcome = function(*arguments, **keywords)
+            self._collectives.finish(pending)
+            return outcome
+        if pending and signature.gives_views:
+            return function(*arguments, **keywords)  # reads nothing: what it shows is known when it is complete
+        self._collectives.finish(pending)
+        if signature.communicates:
+            in_order = signature.in_order(arguments, keywords)
+            collectives = self._collectives.read(signature.op, in_order)
+            if collectives:
+                return self._communicate(signature, collectives, call, lambda: function(*arguments, **keywords))
         written = {self._address(tensor) for tensor in call.written if self._is_storable(tensor)}
         values, arrays = self._before(call, written)
         versions = {_version(tensor) for tensor in call.tensors}
         outcome = function(*arguments, **keywords)
-        for tensor in call.written:
-            if self._is_storable(tensor):
-                self._memory(tensor).change()
+        self._change(call.written)
         results = [tensor if tensor is not None and self._is_storable(tensor) else None
                    for tensor in _results_of(outcome)]
-        fields = {"module": self._modules.path(), "device": str(device or _device_of(results)), "rank": self._rank}
-        if signature.communicates:
+        fields = {"module": self._modules.path(), "device": str(device or _device_of(results)), "rank": _rank()}
+        if signature.communicates:  # what it gives is not known, and its memory changes until it is complete
+            self._collectives.begin([Collective([], [], call.written, {})], outcome)
             results = [None] * len(results)
         moves = signature.moves and _same_types([*call.tensors, *results])
         if moves and all(tensor is None or self._known(tensor) for tensor in results):
@@ -156,6 +176,64 @@ class TorchRecorder:
             device or _device_of(results), types, signature.multiplies, signature.convolves)
         self._recorder.add_call(signature.op, values, arrays, made, result_arrays, call.attributes, fields)
         return outcome
+
+    # ---- collectives --------------------------------------------------------------------------------------------
+
+    def _communicate(self, signature: _Signature, collectives: list[Collective], call: _Call,
+                     function: Callable[[], Any]) -> Any:
+        """Calls a collective. Its record is added when it is complete."""
+        device = call.tensors[0].device
+        for collective in collectives:
+            types = set()
+            for tensor in collective.parts:
+                if tensor is None or not self._is_storable(tensor):
+                    collective.operands.append(None)
+                    continue
+                value, array = self._value(tensor), as_array(tensor)
+                types.add(array.type)
+                collective.operands.append(self._recorder.keep_shared_operand(value, array, collective.key))
+            arithmetic = self._recorder.declared_arithmetic or self._arithmetics.name_for_reduction(device, types)
+            collective.record = {"op": signature.op, "module": self._modules.path(), "device": str(device),
+                                 "rank": _rank(), "arithmetic": arithmetic}
+        outcome = function()
+        for collective in collectives:
+            if not collective.written:  # a functional one
+                collective.results = _results_of(outcome)
+                collective.written = [tensor for tensor in collective.results if tensor is not None]
+            self._change(collective.written)
+        self._collectives.begin(collectives, outcome)
+        return outcome
+
+    def _pending_on(self, tensors: Sequence[torch.Tensor]) -> list[Collective]:
+        """The collectives that will write, or may have written, the memory of these tensors."""
+        if not self._collectives.pending:
+            return []
+        addresses = {self._address(tensor) for tensor in tensors if self._is_storable(tensor)}
+        return [collective for collective in self._collectives.pending
+                if any(self._is_storable(tensor) and self._address(tensor) in addresses
+                       for tensor in collective.written)]
+
+    def _finish(self, collectives: list[Collective]) -> None:
+        """Adds the records of collectives that are complete."""
+        with self.paused():
+            for collective in collectives:
+                self._change(collective.written)
+            for collective in collectives:
+                if collective.record:
+                    self._add_collective(collective, [
+                        None if tensor is None or not self._is_storable(tensor) else
+                        self._recorder.keep_shared_result(
+                            self._made(tensor, set(), written=False), as_array(tensor), collective.key)
+                        for tensor in collective.results])
+
+    def _change(self, tensors: Sequence[torch.Tensor]) -> None:
+        for tensor in tensors:
+            if self._is_storable(tensor):
+                self._memory(tensor).change()
+
+    def _add_collective(self, collective: Collective, results: list[str | None]) -> None:
+        fields = dict(collective.record)
+        self._recorder.add_kept(fields.pop("op"), collective.operands, results, collective.attributes, fields)
 
     # ---- operands and results -----------------------------------------------------------------------------------
 
@@ -292,7 +370,10 @@ class _Signature:
         kind = op_kinds.kind_of(schema.name)
         self.op = schema.name
         self.moves = short in MOVES and schema.overload_name != "dtype"  # which takes bits for another type
-        self.communicates = namespace in _COLLECTIVES
+        self.communicates = namespace in NAMESPACES
+        self.waits = self.communicates and short == "wait_tensor"
+        self.gives_views = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
+        self._names = [argument.name for argument in schema.arguments]
         self.allocates = short in _EMPTY
         self.multiplies = kind in (Kind.PRODUCT, Kind.ATTENTION, Kind.CONVOLUTION)
         self.convolves = kind is Kind.CONVOLUTION
@@ -329,9 +410,13 @@ class _Signature:
             call.operands.pop()
         return call
 
+    def in_order(self, arguments: tuple, keywords: dict) -> list[Any]:
+        """All arguments that were given, in the order of the schema."""
+        return [*arguments, *(keywords[name] for name in self._names[len(arguments):] if name in keywords)]
+
     @staticmethod
     def _add_operands(call: _Call, argument: _Argument, given: Any) -> None:
-        for one in given if isinstance(given, (list, tuple)) else [given]:
+        for one in _flat(given):
             is_tensor = isinstance(one, torch.Tensor)
             if is_tensor:
                 call.tensors.append(one)
@@ -350,6 +435,11 @@ class _Argument:
     written: bool
     read: bool
     in_place: bool  # not by keyword alone
+
+
+def _flat(given: Any) -> list[Any]:
+    """The elements of lists of lists, or the one thing that is no list."""
+    return [one for part in given for one in _flat(part)] if isinstance(given, (list, tuple)) else [given]
 
 
 def _is_written(argument: Any) -> bool:

@@ -35,9 +35,9 @@ class WeightFiles:
         self.files: dict[str, dict[str, str]] = {}
         self._tensors: dict[tuple[str, tuple[int, ...]], list[tuple[Reader, str, str]]] = {}
         for path in _paths_of(given):
-            name = _unused_name(path.name, self.files)
+            name = unused_name(path.name, self.files)
             reader = Reader(path)
-            self.files[name] = {"path": _relative(path, folder)}
+            self.files[name] = {"path": relative_path(path, folder)}
             if hashes:
                 self.files[name]["sha256"] = _sha256(path)
             for tensor, entry in reader.tensors.items():
@@ -99,14 +99,16 @@ def _paths_of(given: Any) -> Iterable[Path]:
         raise Error(f"weights: the folder {path} has neither {single.name} nor {index.name}; name the file itself")
 
 
-def _unused_name(name: str, used: dict) -> str:
+def unused_name(name: str, used: dict) -> str:
+    """The name, with ``#2``, ``#3`` … where it is used."""
     candidate, number = name, 2
     while candidate in used:
         candidate, number = f"{name}#{number}", number + 1
     return candidate
 
 
-def _relative(path: Path, folder: Path) -> str:
+def relative_path(path: Path, folder: Path) -> str:
+    """The path from a folder on where it lies in it, else the whole path."""
     path, folder = path.resolve(), folder.resolve()
     relative = os.path.relpath(path, folder)
     return str(path) if relative.startswith(os.pardir) else relative
