@@ -116,10 +116,11 @@ std::string oddity_of(const DriftOp& op, const OpEvidence& evidence, std::size_t
   if (op.as_b == Status::improbable)
     return "the first run's numbers are hardly those of the second run's function: " + evidence.complaint_as_b;
   if (!op.has_same_operands || !op.difference || !evidence.adds_and_multiplies) return "";
-  constexpr double standard_errors = 4.0;
+  constexpr double standard_errors = 4.0, least_share = 0.125;
   const RunDifference& difference = *op.difference;
   const double most = std::max(standard_errors, std::sqrt(2.0 * std::log(1e4 * static_cast<double>(ops))));
   if (!(difference.mean_error > 0.0) || !(std::abs(difference.mean) > most * difference.mean_error)) return "";
+  if (!(std::abs(difference.mean) > least_share * difference.rms)) return "";
   return fmt::format("on the same operands the mean difference is {}, {:.0f} standard errors from 0",
                      error_text(difference.mean), std::abs(difference.mean) / difference.mean_error);
 }

@@ -234,7 +234,7 @@ public:
     if (all_nodes(graph_, [](const Node& node) { return is_elementwise(node.op); })) {
       cut_elements();
     } else if (const Node* root = root_node(); root == nullptr) {
-      if (!cut_segment_by_rows()) cut_whole();
+      if (!cut_sum_of_parts() && !cut_segment_by_rows()) cut_whole();
     } else {
       std::visit(Overloaded{
                      [&](const op::Gemm& gemm) { cut_product(*root, gemm); },
@@ -834,6 +834,74 @@ private:
     Numbers starts;
     for (std::int64_t row = 0; row < plan.k; ++row) starts.push_back(first + row * plan.n + column);
     return lines(factors.b, starts, 1, width, {width});
+  }
+
+  // ---- sums of parts
+
+  /// The operands of a sum of parts of one shape, which are stacked along a new axis, in their order (all-reduce); empty: it
+  /// is none. A division of the sum by a constant may follow.
+  std::vector<ValueId> parts_of_sum() const {
+    const auto op_at = [&](ValueId id) {
+      const auto producer = graph_.producer(before_reshaping(id));
+      return producer ? &graph_.nodes[*producer] : nullptr;
+    };
+    const Node* root = op_at(graph_.outputs.front());
+    if (root != nullptr && std::holds_alternative<op::Div>(root->op) && graph_.is_constant(root->inputs[1]))
+      root = op_at(root->inputs[0]);
+    const auto* sum = root == nullptr ? nullptr : std::get_if<op::ReduceSum>(&root->op);
+    const Node* stack = sum == nullptr ? nullptr : op_at(root->inputs[0]);
+    if (stack == nullptr || !std::holds_alternative<op::Concat>(stack->op)) return {};
+    const bool is_along_new_axis =
+        sum->axes == std::vector<std::int64_t>{0} && std::get<op::Concat>(stack->op).axis == 0;
+    const auto is_one_part = [&](ValueId id) {
+      return shape_of(id).front() == 1 && !graph_.producer(before_reshaping(id)) &&
+             element_count(shape_of(id)) == computed_.size();
+    };
+    return is_along_new_axis && std::all_of(stack->inputs.begin(), stack->inputs.end(), is_one_part)
+               ? stack->inputs
+               : std::vector<ValueId>{};
+  }
+
+  /// One element of every part a sample. Returns whether it is such a sum.
+  bool cut_sum_of_parts() {
+    const std::vector<ValueId> parts = parts_of_sum();
+    if (parts.empty()) return false;
+    std::vector<ValueView> views;
+    for (const ValueId part : parts) views.push_back(operand_of(part));
+    const auto is_of_first_type = [&](const ValueView& view) { return view.type() == views.front().type(); };
+    if (!std::all_of(views.begin(), views.end(), is_of_first_type)) return false;
+    const auto count = static_cast<std::int64_t>(parts.size());
+    Draft draft;
+    const ValueId x = add_input(draft, views.front().type(), {count});
+    const Node& last = graph_.nodes[*graph_.producer(before_reshaping(graph_.outputs.front()))];
+    if (std::holds_alternative<op::Div>(last.op)) {
+      Graph steps;
+      const ValueId stacked = steps.add_input("parts", views.front().type(), {});
+      const ValueId total = steps.add_node("sum", op::ReduceSum{{-1}, false}, {stacked});
+      const ValueId number = steps.add_constant("number", graph_.value(last.inputs[1]).constant);
+      steps.outputs = {steps.add_node("mean", op::Div{}, {total, number})};
+      add_node(draft, op::Segment{std::make_shared<const Graph>(std::move(steps))}, {x});
+    } else {
+      add_node(draft, op::ReduceSum{{-1}, false}, {x});
+    }
+    Numbers all = chosen_elements();
+    for (const ValueView& view : views) drop_lacking(view, all, 1, [](std::int64_t e) { return Line{e}; });
+    in_turn(all, std::max<std::int64_t>(most_numbers_of_part / count, 1), [&](const Numbers& samples) {
+      const std::size_t width = bytes_per_element(views.front().type());
+      std::vector<std::byte> bytes(samples.size() * parts.size() * width);
+      for (std::size_t part = 0; part < views.size(); ++part) {
+        const StoredTensor column = lines(views[part], samples, 1, 1, {});
+        for (std::size_t s = 0; s < samples.size(); ++s)
+          std::memcpy(bytes.data() + (s * views.size() + part) * width, column.bytes().data() + s * width, width);
+      }
+      std::vector<StoredTensor> tensors;
+      tensors.emplace_back(views.front().type(), Shape{static_cast<std::int64_t>(samples.size()), count},
+                           std::move(bytes));
+      StoredTensor computed = lines(computed_, samples, 1, 1, {});
+      const double share = share_of(samples.size(), all.size());
+      return hand_out(draft, std::move(tensors), std::move(computed), samples, 1, share);
+    });
+    return true;
   }
 
   // ---- rows of softmax, norms and reductions

@@ -370,6 +370,33 @@ TEST_CASE("The report of a drift has its schema, a line and a case an op, and th
   CHECK(contains(to_html(document), "the runs read other numbers"));
 }
 
+TEST_CASE("A mean difference is suspicious where it is many standard errors, and much of the differences") {
+  LayerSummary honest;
+  honest.status = Status::holds;
+  OpEvidence evidence;
+  evidence.a = evidence.b = &honest;
+  evidence.is_same_op = evidence.adds_and_multiplies = true;
+  DriftOp op;
+  op.has_same_operands = true;
+  op.a = op.b = Status::holds;
+  RunDifference& difference = op.difference.emplace();
+  difference.elements = difference.differing = 1000;
+  difference.largest = 4.0;
+  difference.rms = 1.0;
+  const auto verdict = [&](double mean, double mean_error) {
+    difference.mean = mean;
+    difference.mean_error = mean_error;
+    settle(op, evidence, 10);
+    return op.verdict;
+  };
+  CHECK(verdict(-0.25, 0.03) == DriftVerdict::suspicious);
+  CHECK(contains(op.reason, "8 standard errors from 0"));
+  CHECK(verdict(-0.25, 0.07) == DriftVerdict::expected);  // less than 4.8 of them, the limit of ten ops
+  CHECK(verdict(0.02, 0.001) == DriftVerdict::expected);  // as all rows meet the same weights
+  evidence.adds_and_multiplies = false;
+  CHECK(verdict(-0.25, 0.03) == DriftVerdict::expected);
+}
+
 TEST_CASE("What two runs differ by at most is said where all elements have a bound, not where the largest alone have") {
   Comparison run;
   OutputSummary output;

@@ -213,6 +213,7 @@ std::vector<Call> calls() {
       {"aten::cat", {x({2, 3}), x({2, 4})}, {{"dim", 1}}},
       {"aten::where", {truths({4, 6}), x({4, 6}), x({6})}},
       {"c10d::all_reduce", {x({4, 6}), x({4, 6}), x({4, 6})}},
+      {"c10d::all_reduce", {x({24}), x({24}), x({24}), x({24})}, {{"reduce", "mean"}}},
       {"aten::convolution", {x({2, 4, 6}), x({3, 4, 3}), x({3})}, {{"stride", {2}}, {"padding", {1}}}},
       {"aten::_adaptive_avg_pool2d", {x({1, 4, 6, 9})}, {{"output_size", {2, 3}}}},
       {"aten::native_group_norm", {x({1, 4, 3}), x({4}), x({4})}, {{"group", 2}, {"eps", 1e-3}}},
@@ -375,6 +376,33 @@ TEST_CASE("Of values recorded in part, what the recorded elements need is used, 
   CHECK(coverage[0].lacking == 2);
   CHECK(coverage[0].draws == 5);
   CHECK(coverage[0].elements == 42);
+}
+
+TEST_CASE(
+    "An all-reduce of parts of which some elements are recorded is judged at those, and one without a rank is not") {
+  const TemporaryFolder folder;
+  Numbers numbers;
+  for (const bool is_mean : {false, true}) {
+    Call call{"c10d::all_reduce", {in_float32(numbers.tensor({5, 6})), in_float32(numbers.tensor({5, 6}))}};
+    if (is_mean) call.attributes["reduce"] = "mean";
+    const auto whole = results_of(call);
+    RecordingWriter writer;
+    const StoredTensor result = in_float32(*whole[0]);
+    writer.elements("a", *call.operands[0], {3, 8, 20, 29});
+    writer.elements("b", *call.operands[1], {3, 8, 21, 29});
+    writer.elements("y", result, {3, 8, 20, 29});
+    writer.record("c10d::all_reduce", {"a", "b"}, {"y"}, call.attributes);
+    writer.record("c10d::all_reduce", {"a", std::nullopt}, {"y"}, call.attributes);
+    writer.write(folder.path() / "run.safetensors");
+    const RecordedRun run(folder.path() / "run.safetensors");
+    std::vector<ResultCoverage> coverage;
+    const auto seen = check_parts(run, 0, whole, {}, &coverage);
+    CHECK(seen[0] == std::set<std::int64_t>{3, 8, 29});
+    CHECK(coverage[0].lacking == 1);
+    const std::vector<ResultCoverage> without = cut_record(run, 1, {}, [](RecordPart&&) { return true; });
+    REQUIRE(without.size() == 1);
+    CHECK(contains(without[0].why_not, "the part of rank 1 is not recorded"));
+  }
 }
 
 TEST_CASE("Where no operand has what the recorded elements need, nothing is judged, and the reason is given") {

@@ -213,7 +213,9 @@ void all_reduce(CallWriter& call) {
     refuse("it reduces by " + in_quotes(how));
   const bool divides = call.text("reduce", "sum") == "mean";
   std::vector<ValueId> parts;
-  for (const ValueId part : call.all_from(0)) {
+  for (std::size_t slot = 0; slot < call.operand_count(); ++slot) {
+    if (!call.is_given(slot)) throw ShapeMismatch("the part of rank " + std::to_string(slot) + " is not recorded");
+    const ValueId part = call.x(slot);
     Shape with_rank = call.shape(part);
     with_rank.insert(with_rank.begin(), 1);
     parts.push_back(call.reshape(part, with_rank));
