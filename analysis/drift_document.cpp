@@ -112,14 +112,16 @@ std::int64_t rows_that(const Decisions& one, MayFlip may) {
   return found == one.by_flip.end() ? 0 : found->second;
 }
 
-/// "; no run of these arithmetics chooses otherwise in 500 rows, proven; …"
+/// "; no run of these arithmetics chooses otherwise in 500 rows (T-141), and some may in 12"
 std::string flips_text(const Decisions& one) {
   if (rows_that(one, MayFlip::unknown) == one.rows) return "";
-  return fmt::format(
-      "; no run of these arithmetics chooses otherwise in {} rows (T-141), none will by chance in {} more (six "
-      "standard "
-      "deviations, an estimate), and some may in {}",
-      rows_that(one, MayFlip::cannot), rows_that(one, MayFlip::not_by_chance), rows_that(one, MayFlip::may));
+  const std::int64_t cannot = rows_that(one, MayFlip::cannot), unlikely = rows_that(one, MayFlip::not_by_chance);
+  const std::int64_t may = rows_that(one, MayFlip::may);
+  std::string text = fmt::format("; no run of these arithmetics chooses otherwise in {} rows (T-141)", cannot);
+  if (unlikely > 0)
+    text += fmt::format(", none will by chance in {} more (six standard deviations, an estimate)", unlikely);
+  if (may > 0) text += fmt::format(", and some may in {}", may);
+  return text;
 }
 
 /// "class 5 (1.25), 7 (1.24)"
@@ -314,17 +316,56 @@ Json json_of_drift(const RunsDrift& drift) {
                 "not_as_second"_key = text_or_null(drift.not_as_b));
 }
 
+Json json_of_classes(const DriftReport& report) {
+  Json list = Json::array();
+  for (const std::vector<std::size_t>& one : report.classes) {
+    Json names = Json::array();
+    for (const std::size_t run : one) names.push_back(report.runs[run].file);
+    list.push_back(std::move(names));
+  }
+  return list;
+}
+
+/// "Outputs are the same bit for bit within: 'batch 1', 'batch 4'; 'batch 16'."
+std::string classes_text(const DriftReport& report) {
+  std::vector<std::string> texts;
+  for (const std::vector<std::size_t>& one : report.classes) {
+    std::vector<std::string> names;
+    for (const std::size_t run : one) names.push_back("'" + report.runs[run].file + "'");
+    texts.push_back(fmt::format("{}", fmt::join(names, ", ")));
+  }
+  return fmt::format("Outputs are the same bit for bit within each of {} classes of runs: {}.", texts.size(),
+                     fmt::join(texts, "; "));
+}
+
+/// The last result of every run side by side, and what the run costs.
+Table table_of_runs(const DriftReport& report) {
+  Table table{{{"run", 40, true}, {"last result off by", 18}, {"apart from the first", 20}, {"seconds", 9}}};
+  const auto cell = [](std::optional<double> number) { return number ? Cell(Number{*number, Form::error}) : Cell(); };
+  for (std::size_t run = 0; run < report.runs.size() && !report.drifts.empty(); ++run) {
+    const RunsDrift& drift = report.drifts[run == 0 ? 0 : run - 1];
+    if (drift.ops.empty()) continue;
+    const DriftOp& last = drift.ops.back();
+    std::optional<double> apart;
+    if (last.difference) apart = run == 0 ? 0.0 : last.difference->largest;
+    const std::optional<double> seconds = report.runs[run].seconds;
+    table.rows.push_back({{Name{report.runs[run].file}, cell(run == 0 ? last.from_input_a : last.from_input_b),
+                           cell(apart), seconds ? Cell(brief(*seconds)) : Cell()}});
+  }
+  return table;
+}
+
 Json fields_of(const DriftReport& report) {
   Json runs = Json::array(), drifts = Json::array();
   for (const DriftRunContext& run : report.runs)
     runs.push_back(object("file"_key = run.file, "sha256"_key = run.sha256, "records"_key = run.records,
                           "program"_key = run.provenance.program, "device"_key = run.provenance.device,
-                          "problems"_key = run.problems));
+                          "problems"_key = run.problems, "seconds"_key = run.seconds));
   for (const RunsDrift& drift : report.drifts) drifts.push_back(json_of_drift(drift));
   return object("schema"_key = "driftbound/drift/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
                 "command"_key = report.command, "verdict"_key = name_of(report.verdict()),
                 "reason"_key = headline_of(report), "runs"_key = runs, "drifts"_key = drifts,
-                "seconds"_key = report.seconds);
+                "classes"_key = json_of_classes(report), "seconds"_key = report.seconds);
 }
 
 Table records_of(const DriftReport& report) {
@@ -368,6 +409,21 @@ DriftVerdict DriftReport::verdict() const {
   return worst;
 }
 
+std::vector<std::vector<std::size_t>> classes_of(const std::vector<std::string>& fingerprints) {
+  std::vector<std::vector<std::size_t>> classes;
+  for (std::size_t run = 0; run < fingerprints.size(); ++run) {
+    const auto found = std::find_if(classes.begin(), classes.end(), [&](const std::vector<std::size_t>& one) {
+      return fingerprints[one.front()] == fingerprints[run];
+    });
+    if (found != classes.end()) {
+      found->push_back(run);
+    } else {
+      classes.push_back({run});
+    }
+  }
+  return classes;
+}
+
 Document document_of(const DriftReport& report) {
   Document document;
   document.verb = "drift";
@@ -381,6 +437,10 @@ Document document_of(const DriftReport& report) {
     about.push_back(
         Paragraph{fmt::format("{} · {} · {} results", run.file, run.provenance.program, run.records), Style::line});
     for (const std::string& problem : run.problems) about.push_back(Paragraph{problem, Style::warning});
+  }
+  if (!report.classes.empty()) {
+    about.push_back(Paragraph{classes_text(report)});
+    about.push_back(table_of_runs(report));
   }
   document.sections = {{}, std::move(about)};
   for (std::size_t i = 0; i < report.drifts.size(); ++i) {

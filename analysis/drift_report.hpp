@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct DriftRunContext {
   Provenance provenance;
   std::int64_t records = 0;
   std::vector<std::string> problems;
+  std::optional<double> seconds;  ///< of the evaluation, where the run was made here
 };
 
 /// Everything that `drift` says: of every run but the first, how it differs from the first.
@@ -22,9 +24,15 @@ struct DriftReport {
   double seconds = 0.0;
   std::vector<DriftRunContext> runs;
   std::vector<RunsDrift> drifts;  ///< of the runs from the second one on
+  /// Runs of a model whose outputs are the same bit for bit, by number: classes of batch sizes, threads, orders. Empty: of
+  /// recordings.
+  std::vector<std::vector<std::size_t>> classes;
 
   DriftVerdict verdict() const;
 };
+
+/// Runs with the same fingerprint of their outputs, each class in order.
+std::vector<std::vector<std::size_t>> classes_of(const std::vector<std::string>& fingerprints);
 
 /// The report as a document: one sentence with the verdict, the op that it hangs on and why; a line per op; what has no
 /// counterpart. JSON has the schema driftbound/drift/1 (docs/schema/drift-1.json), CSV one line per op, JUnit a case per

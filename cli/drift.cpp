@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -28,8 +29,9 @@ struct DriftSettings {
   std::vector<std::string> files;
   InputOptions inputs;
   RunSettings run;
-  std::vector<std::string> orders, arithmetics;
+  std::vector<std::string> orders, arithmetics, backends;
   std::vector<std::int64_t> batches;
+  std::vector<int> threads;             ///< of runs to make; the first is also that of judging
   std::vector<std::string> tolerances;  ///< format and file; empty: none are written
   Outputs outputs;
   std::string memory;  ///< empty: half of what is free
@@ -38,7 +40,9 @@ struct DriftSettings {
   bool flips = false;
   std::int64_t audit = 0, top = analysis::DriftOptions().top;
 
-  bool makes_runs() const { return !orders.empty() || !arithmetics.empty() || !batches.empty(); }
+  bool makes_runs() const {
+    return !orders.empty() || !arithmetics.empty() || !batches.empty() || !backends.empty() || threads.size() > 1;
+  }
   bool is_of_recordings() const { return !files.empty() && is_recorded_run(files.front()); }
 };
 
@@ -49,7 +53,9 @@ void check(const DriftSettings& settings) {
   if (settings.is_of_recordings()) {
     if (settings.makes_runs())
       throw InvalidArgument(
-          "drift: --orders, --arithmetics and --batches make runs of a model; recordings are compared as they are");
+          "drift: --orders, --arithmetics, --batches, --backends and several --threads make runs of a model; "
+          "recordings "
+          "are compared as they are");
     if (files.size() < 2)
       throw InvalidArgument("drift: give two recorded runs, or more: drift A.safetensors B.safetensors");
     for (const std::string& file : files)
@@ -63,13 +69,14 @@ void check(const DriftSettings& settings) {
   if (!settings.makes_runs() && files.size() < 3)
     throw InvalidArgument(
         "drift: give two recorded runs (drift A.safetensors B.safetensors), a model and two traces of it (drift MODEL "
-        "A.safetensors B.safetensors), or a model and --orders, --arithmetics or --batches");
+        "A.safetensors B.safetensors), or a model and --orders, --arithmetics, --batches, --backends or several "
+        "--threads");
 }
 
 analysis::DriftOptions drift_options(const DriftSettings& settings) {
   analysis::DriftOptions options;
   options.judge.precision.max_bits = settings.max_precision;
-  options.judge.precision.threads = settings.run.thread_count();
+  options.judge.precision.threads = thread_count(settings.threads.empty() ? 0 : settings.threads.front());
   options.judge.failure_probability = settings.failure_probability;
   for (const BoundKind kind :
        {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic, BoundKind::running,
@@ -96,7 +103,7 @@ bool compare_recordings(const DriftSettings& settings, const analysis::DriftOpti
                         analysis::DriftReport& report, Tolerances& tolerances) {
   const auto describe = [&](const std::string& file, const RecordedRun& run) {
     report.runs.push_back({file, sha256_of_file(file), run.provenance(),
-                           static_cast<std::int64_t>(run.records().size()), run.problems()});
+                           static_cast<std::int64_t>(run.records().size()), run.problems(), std::nullopt});
   };
   const RecordedRun first(settings.files.front());
   const analysis::JudgedRun alone = judge_alone(first, settings.files.front(), settings, options);
@@ -125,17 +132,21 @@ NamedTrace read_named(const LoadedModel& model, const std::string& file) {
   return {file, sha256_of_file(file), std::move(run.graph), std::move(run.trace)};
 }
 
-/// The runs that --orders, --arithmetics and --batches ask for: the first of each, and every other one by itself.
+/// The runs that --orders, --arithmetics, --batches, --backends and --threads ask for: the first of each, and every other one by itself.
 std::vector<std::pair<std::string, RunSettings>> asked_runs(const DriftSettings& settings) {
   RunSettings base = settings.run;
   if (!settings.orders.empty()) base.order = settings.orders.front();
   if (!settings.arithmetics.empty()) base.arithmetic = settings.arithmetics.front();
   if (!settings.batches.empty()) base.batch = settings.batches.front();
+  if (!settings.backends.empty()) base.backend = settings.backends.front();
+  if (!settings.threads.empty()) base.threads = settings.threads.front();
   std::vector<std::pair<std::string, RunSettings>> runs;
   const auto add = [&](const RunSettings& run) {
     std::string name = run.arithmetic.empty() ? "the model's type" : run.arithmetic;
     if (!run.order.empty()) name += ", " + run.order;
     if (run.batch > 0) name += ", batch " + std::to_string(run.batch);
+    if (!settings.backends.empty()) name += ", " + run.backend;
+    if (settings.threads.size() > 1) name += fmt::format(", {} thread{}", run.threads, run.threads == 1 ? "" : "s");
     runs.emplace_back(name, run);
   };
   add(base);
@@ -149,7 +160,17 @@ std::vector<std::pair<std::string, RunSettings>> asked_runs(const DriftSettings&
   add_others(settings.orders, &RunSettings::order);
   add_others(settings.arithmetics, &RunSettings::arithmetic);
   add_others(settings.batches, &RunSettings::batch);
+  add_others(settings.backends, &RunSettings::backend);
+  add_others(settings.threads, &RunSettings::threads);
   return runs;
+}
+
+/// Of the outputs of a run, bit for bit.
+std::string fingerprint_of(const NamedTrace& run) {
+  std::string all;
+  for (const ValueId output : run.graph.outputs)
+    if (const auto node = run.graph.producer(output)) all += sha256_of(run.trace.layers[*node].output.bytes());
+  return all;
 }
 
 /// Compares traces of a model, or runs of it that are made here. Returns false where the work was interrupted.
@@ -168,17 +189,26 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
                           run_model(*model, settings.inputs, run, settings.outputs.quiet)};
       });
     }
-    if (makers.size() < 2) throw InvalidArgument("drift: give two orders, arithmetics or batches, or more");
+    if (makers.size() < 2)
+      throw InvalidArgument("drift: give two orders, arithmetics, batches, backends or numbers of threads, or more");
   } else {
     model = load_for_run(file, nullptr, settings.files[1]);
     for (std::size_t i = 1; i < settings.files.size(); ++i)
       makers.push_back([&, i] { return read_named(*model, settings.files[i]); });
   }
   std::optional<analysis::TracedRun> first;
+  std::vector<std::string> fingerprints;
   for (const auto& make : makers) {
+    const auto start = std::chrono::steady_clock::now();
     NamedTrace made = make();
-    report.runs.push_back(
-        {made.name, made.sha256, made.trace.provenance, static_cast<std::int64_t>(made.trace.layers.size()), {}});
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    report.runs.push_back({made.name,
+                           made.sha256,
+                           made.trace.provenance,
+                           static_cast<std::int64_t>(made.trace.layers.size()),
+                           {},
+                           settings.makes_runs() ? std::optional(took.count()) : std::nullopt});
+    fingerprints.push_back(fingerprint_of(made));
     analysis::Progress progress("judging " + made.name, !settings.outputs.quiet);
     analysis::DriftOptions judging = options;
     judging.judge.progress = shown_by(progress);
@@ -190,6 +220,7 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
     }
     if (!first) first = std::move(run);
   }
+  report.classes = analysis::classes_of(fingerprints);
   return true;
 }
 
@@ -228,6 +259,7 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
   app.add_option("--orders", settings->orders, "Run the model with its sums in these orders, separated by spaces");
   app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics");
   app.add_option("--batches", settings->batches, "Run the model with so many samples at a time");
+  app.add_option("--backends", settings->backends, "Run the model on these backends (cpu, cuda)");
   app.add_option(
          "--tolerances", settings->tolerances,
          "Write what two honest runs may differ by in each output, for torch, numpy, polygraphy or as json, to a "
@@ -236,7 +268,9 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
       ->type_name("KIND FILE");
   add_option(app, "--samples", settings->inputs.samples, "Number of samples to generate", counts());
   app.add_option("--domain", settings->inputs.domain, "Domain of generated samples")->capture_default_str();
-  add_option(app, "--threads", settings->run.threads, "Threads (0: as many as cores)", CLI::NonNegativeNumber);
+  app.add_option("--threads", settings->threads,
+                 "Threads (0: as many as cores); several numbers: run the model with each of them")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--memory", settings->memory,
                  "Memory for judging from the input on, 800M or 12G (default: half of what is free)");
   app.add_option("--audit", settings->audit, "Judge so many elements of every result, drawn at random (default: all)")

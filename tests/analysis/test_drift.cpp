@@ -352,7 +352,8 @@ TEST_CASE("The report of a drift has its schema, a line and a case an op, and th
   fault.weight_factor = 1.001F;
   DriftReport report;
   report.date = "2026-11-28T00:00:00Z";
-  report.runs = {{"a", std::string(64, 'a'), {}, 4, {}}, {"b", std::string(64, 'b'), {}, 4, {"a problem"}}};
+  report.runs = {{"a", std::string(64, 'a'), {}, 4, {}, std::nullopt},
+                 {"b", std::string(64, 'b'), {}, 4, {"a problem"}, std::nullopt}};
   report.drifts = {drift_of({}, {})};
   const std::string schema = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/drift-1.json";
   CHECK(document_of(report).exit_status == 0);

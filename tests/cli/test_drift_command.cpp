@@ -70,8 +70,25 @@ TEST_CASE("drift makes runs of a model in several orders and arithmetics, and co
   CHECK(last["apart_at_most"].get<double>() > last["difference"]["largest"].get<double>());
   CHECK(json["drifts"][0]["decisions"][0]["rows"] == 20);
   CHECK(json["drifts"][0]["decisions"][0]["certain"].get<int>() > 15);
+  CHECK(json["classes"].size() == 4);
+  CHECK(json["runs"][1]["seconds"].is_number());
   CHECK(run_program("drift " + model + " --orders sequential").status == 3);
   CHECK(run_program("drift " + model).status == 3);
+}
+
+TEST_CASE("drift names the classes of runs whose outputs are the same bit for bit") {
+  const ProgramResult runs = run_program("drift " + model + " --samples 20 --batches 20 1 7 --threads 1 2 --json -");
+  CHECK(runs.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(runs.out);
+  CHECK(schema_errors(drift_schema, json) == "");
+  REQUIRE(json["runs"].size() == 4);  // a row of driftbound's own evaluator does not depend on others
+  CHECK(json["classes"] ==
+        nlohmann::json({{"the model's type, batch 20, 1 thread", "the model's type, batch 1, 1 thread",
+                         "the model's type, batch 7, 1 thread", "the model's type, batch 20, 2 threads"}}));
+  const ProgramResult text = run_program("drift " + model + " --samples 20 --orders sequential pairwise sequential");
+  CHECK(contains(text.out, "within each of 2 classes"));
+  CHECK(contains(text.out, "last result off by"));
+  CHECK(run_program("drift " + model + " --backends gpu cpu").status == 3);
 }
 
 TEST_CASE("drift compares traces of a model on the same inputs") {
