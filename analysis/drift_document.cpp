@@ -328,6 +328,7 @@ Json json_of_classes(const DriftReport& report) {
 
 /// "Outputs are the same bit for bit within: 'batch 1', 'batch 4'; 'batch 16'."
 std::string classes_text(const DriftReport& report) {
+  if (report.classes.size() == 1) return "Outputs of all runs are the same bit for bit.";
   std::vector<std::string> texts;
   for (const std::vector<std::size_t>& one : report.classes) {
     std::vector<std::string> names;

@@ -259,7 +259,8 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
   app.add_option("--orders", settings->orders, "Run the model with its sums in these orders, separated by spaces");
   app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics");
   app.add_option("--batches", settings->batches, "Run the model with so many samples at a time");
-  app.add_option("--backends", settings->backends, "Run the model on these backends (cpu, cuda)");
+  app.add_option("--backends", settings->backends, "Run the model on these backends (cpu, cuda)")
+      ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
   app.add_option(
          "--tolerances", settings->tolerances,
          "Write what two honest runs may differ by in each output, for torch, numpy, polygraphy or as json, to a "
