@@ -25,10 +25,15 @@ StoredTensor stretch_of(const StoredTensor& tensor, std::size_t first, std::size
                       std::make_shared<const StoredTensor>(tensor));
 }
 
-/// Sums over the elements of two values, and over the means of their rows.
+/// The squared standard error of a mean of `count` numbers, from their sum and that of their squares.
+double squared_error_of_mean(double sum, double squares, double count) {
+  return std::max(squares / count - (sum / count) * (sum / count), 0.0) / (count - 1.0);
+}
+
+/// Sums over the elements of two values, and over the means of their rows and columns.
 class DifferenceSums {
 public:
-  DifferenceSums(std::size_t width, const Format* format) : width_(width), format_(format) {}
+  DifferenceSums(std::size_t width, const Format* format) : width_(width), format_(format), of_columns_(width, 0.0) {}
 
   void add(double x, double y, bool is_same) {
     const auto element = difference_.elements++;
@@ -48,11 +53,16 @@ public:
           difference_.differing == 0 ? 0.0 : std::sqrt(size_ / static_cast<double>(difference_.differing));
       difference_.mean = sum_ / finite_;
     }
-    constexpr std::int64_t enough_rows = 32;
-    const auto rows = static_cast<double>(difference_.rows);
-    if (difference_.rows >= enough_rows)
-      difference_.mean_error =
-          std::sqrt(std::max(rows_squares_ / rows - (rows_ / rows) * (rows_ / rows), 0.0) / (rows - 1.0));
+    constexpr std::size_t enough = 32;
+    const auto rows = static_cast<double>(difference_.rows), columns = static_cast<double>(width_);
+    if (difference_.rows < static_cast<std::int64_t>(enough) || width_ < enough) return difference_;
+    double of_columns = 0.0, squares_of_columns = 0.0;
+    for (const double sum : of_columns_) {
+      of_columns += sum / rows;
+      squares_of_columns += sum / rows * (sum / rows);
+    }
+    difference_.mean_error = std::sqrt(squared_error_of_mean(rows_, rows_squares_, rows) +
+                                       squared_error_of_mean(of_columns, squares_of_columns, columns));
     return difference_;
   }
 
@@ -62,6 +72,7 @@ private:
     finite_ += 1.0;
     sum_ += d;
     of_row_ += d;
+    of_columns_[in_row_] += d;
     squares_ += d * d;
     if (d == 0.0) return;
     size_ += x * x;
@@ -89,6 +100,7 @@ private:
   const Format* format_;
   RunDifference difference_;
   bool row_is_identical_ = true;
+  std::vector<double> of_columns_;
   double finite_ = 0.0, sum_ = 0.0, squares_ = 0.0, size_ = 0.0, of_row_ = 0.0, rows_ = 0.0, rows_squares_ = 0.0;
 };
 

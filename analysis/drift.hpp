@@ -43,7 +43,7 @@ struct RunDifference {
   double worst_a = 0.0, worst_b = 0.0;
   std::int64_t not_finite_a = 0, not_finite_b = 0;  ///< elements that are not finite in one run alone
   double mean = 0.0;                                ///< of y - x
-  double mean_error = 0.0;  ///< standard error of the mean, from the means of rows; 0: there are fewer than 32
+  double mean_error = 0.0;  ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
 
   bool is_zero() const { return differing == 0; }
   bool is_finite_in_both() const { return not_finite_a == 0 && not_finite_b == 0; }
@@ -121,6 +121,8 @@ struct DriftOptions {
   JudgeOptions judge;
   AuditOptions audit;
   std::int64_t most_numbers = 0;  ///< in a network that is judged from the input on
+  std::string target;             ///< a number of interest whose error is measured; empty: none
+  bool attributes = false;        ///< whether its error is split among layers
   bool bounds_outputs = false;    ///< bounds of any run for every element of an output, also where that takes long
   std::int64_t top = 5;           ///< size of the sets of largest numbers that are compared
 };
@@ -151,6 +153,10 @@ struct TracedRun {
   Judgement judgement;
   std::map<std::string, KnownNumbers> known;  ///< of outputs, by the node's name; of small ones
   std::int64_t top = 0;                       ///< DriftOptions::top
+  /// Of DriftOptions::target: the root mean square error over the samples, and by node what it would be without the node's
+  /// own rounding errors (T-73), an estimate; empty where it was not asked for.
+  std::optional<double> rms;
+  std::vector<double> rms_without;
 };
 /// Throws:    what judge() throws
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options);

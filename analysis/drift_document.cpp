@@ -339,19 +339,29 @@ std::string classes_text(const DriftReport& report) {
                      fmt::join(texts, "; "));
 }
 
-/// The last result of every run side by side, and what the run costs.
+/// The last result of every run side by side, the error of the number of interest, and what the run costs.
 Table table_of_runs(const DriftReport& report) {
-  Table table{{{"run", 40, true}, {"last result off by", 18}, {"apart from the first", 20}, {"seconds", 9}}};
+  Table table{{{"run", 40, true}, {"last result off by", 18}, {"apart from the first", 20}}};
+  if (!report.target.empty()) {
+    table.columns.push_back({"rms of the target", 17});
+    table.columns.push_back({"predicted", 9});
+  }
+  table.columns.push_back({"seconds", 9});
   const auto cell = [](std::optional<double> number) { return number ? Cell(Number{*number, Form::error}) : Cell(); };
   for (std::size_t run = 0; run < report.runs.size() && !report.drifts.empty(); ++run) {
     const RunsDrift& drift = report.drifts[run == 0 ? 0 : run - 1];
     if (drift.ops.empty()) continue;
+    const DriftRunContext& context = report.runs[run];
     const DriftOp& last = drift.ops.back();
     std::optional<double> apart;
     if (last.difference) apart = run == 0 ? 0.0 : last.difference->largest;
-    const std::optional<double> seconds = report.runs[run].seconds;
-    table.rows.push_back({{Name{report.runs[run].file}, cell(run == 0 ? last.from_input_a : last.from_input_b),
-                           cell(apart), seconds ? Cell(brief(*seconds)) : Cell()}});
+    std::vector<Cell> cells = {Name{context.file}, cell(run == 0 ? last.from_input_a : last.from_input_b), cell(apart)};
+    if (!report.target.empty()) {
+      cells.push_back(cell(context.rms));
+      cells.push_back(cell(context.predicted_rms));
+    }
+    cells.push_back(context.seconds ? Cell(brief(*context.seconds)) : Cell());
+    table.rows.push_back({std::move(cells)});
   }
   return table;
 }
@@ -361,12 +371,14 @@ Json fields_of(const DriftReport& report) {
   for (const DriftRunContext& run : report.runs)
     runs.push_back(object("file"_key = run.file, "sha256"_key = run.sha256, "records"_key = run.records,
                           "program"_key = run.provenance.program, "device"_key = run.provenance.device,
-                          "problems"_key = run.problems, "seconds"_key = run.seconds));
+                          "problems"_key = run.problems, "seconds"_key = run.seconds, "rms"_key = run.rms,
+                          "predicted_rms"_key = run.predicted_rms));
   for (const RunsDrift& drift : report.drifts) drifts.push_back(json_of_drift(drift));
   return object("schema"_key = "driftbound/drift/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
                 "command"_key = report.command, "verdict"_key = name_of(report.verdict()),
                 "reason"_key = headline_of(report), "runs"_key = runs, "drifts"_key = drifts,
-                "classes"_key = json_of_classes(report), "seconds"_key = report.seconds);
+                "classes"_key = json_of_classes(report), "target"_key = text_or_null(report.target),
+                "seconds"_key = report.seconds);
 }
 
 Table records_of(const DriftReport& report) {
@@ -441,6 +453,11 @@ Document document_of(const DriftReport& report) {
   }
   if (!report.classes.empty()) {
     about.push_back(Paragraph{classes_text(report)});
+    if (!report.target.empty())
+      about.push_back(
+          Paragraph{fmt::format("The target is {}. A prediction is the error without the layer's own rounding "
+                                "errors (T-73), an estimate.",
+                                report.target)});
     about.push_back(table_of_runs(report));
   }
   document.sections = {{}, std::move(about)};

@@ -15,7 +15,9 @@ struct DriftRunContext {
   Provenance provenance;
   std::int64_t records = 0;
   std::vector<std::string> problems;
-  std::optional<double> seconds;  ///< of the evaluation, where the run was made here
+  std::optional<double> seconds = std::nullopt;  ///< of the evaluation, where the run was made here
+  /// Root mean square error of DriftReport::target, and what it was predicted to be before the run was made (T-73).
+  std::optional<double> rms = std::nullopt, predicted_rms = std::nullopt;
 };
 
 /// Everything that `drift` says: of every run but the first, how it differs from the first.
@@ -27,6 +29,7 @@ struct DriftReport {
   /// Runs of a model whose outputs are the same bit for bit, by number: classes of batch sizes, threads, orders. Empty: of
   /// recordings.
   std::vector<std::vector<std::size_t>> classes;
+  std::string target;  ///< the number of interest whose error is given for every run; empty: none
 
   DriftVerdict verdict() const;
 };

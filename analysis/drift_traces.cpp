@@ -1,17 +1,82 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "analysis/drift.hpp"
 #include "analysis/drift_verdict.hpp"
+#include "analysis/scalar.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
 
+namespace {
+
+/// Errors of a number of interest, sample after sample, and what they would be without each layer's own.
+class TargetErrors {
+public:
+  TargetErrors(const TracedRun& run, const Scalar& target) : target_(target) {
+    without_.resize(run.graph.nodes.size(), 0.0);
+    for (const OutputElement* at : {&target_.positive, target_.negative ? &*target_.negative : nullptr}) {
+      const auto node = at != nullptr ? run.graph.producer(run.graph.outputs[at->output]) : std::nullopt;
+      if (node) outputs_[at->output] = {*node, run.trace.layers[*node].output.to_double().values};
+    }
+  }
+
+  void add(const Reference& reference, const Bounds& bounds, std::int64_t first, std::int64_t count) {
+    for (std::int64_t sample = 0; sample < count; ++sample) {
+      double error = error_of(target_.positive, reference, first, sample, count);
+      if (target_.negative) error -= error_of(*target_.negative, reference, first, sample, count);
+      squares_ += error * error;
+      ++samples_;
+      if (bounds.targets.empty() || !bounds.targets.front().attribution) continue;
+      const std::vector<std::vector<double>>& parts = bounds.targets.front().attribution->layers;
+      for (std::size_t node = 0; node < parts.size(); ++node) {
+        const double left = error - parts[node][static_cast<std::size_t>(sample)];
+        without_[node] += left * left;
+      }
+      is_attributed_ = true;
+    }
+  }
+
+  void finish(TracedRun& run) const {
+    if (samples_ == 0) return;
+    const auto mean_root = [&](double squares) { return std::sqrt(squares / static_cast<double>(samples_)); };
+    run.rms = mean_root(squares_);
+    for (const double squares : without_)
+      if (is_attributed_) run.rms_without.push_back(mean_root(squares));
+  }
+
+private:
+  struct Output {
+    std::size_t node = 0;
+    std::vector<double> computed;
+  };
+
+  double error_of(const OutputElement& at, const Reference& reference, std::int64_t first, std::int64_t sample,
+                  std::int64_t count) const {
+    const auto found = outputs_.find(at.output);
+    if (found == outputs_.end()) return 0.0;
+    const Tensor<Ball>& exact = reference.layers[found->second.node];
+    const auto size = static_cast<std::int64_t>(exact.size()) / count;
+    const Ball& ball = exact.values[static_cast<std::size_t>(sample * size + at.element)];
+    return (found->second.computed[static_cast<std::size_t>((first + sample) * size + at.element)] - ball.hi) - ball.lo;
+  }
+
+  const Scalar& target_;
+  std::map<std::size_t, Output> outputs_;  ///< by position in Graph::outputs
+  double squares_ = 0.0;
+  std::int64_t samples_ = 0;
+  std::vector<double> without_;
+  bool is_attributed_ = false;
+};
+
+}  // namespace
+
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
-  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top};
+  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top, {}, {}};
   JudgeOptions judging = options.judge;
   std::int64_t elements = 1;
   for (const ValueId output : run.graph.outputs)
@@ -19,7 +84,16 @@ TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& option
       elements =
           std::max(elements, static_cast<std::int64_t>(run.trace.layers[*node].output.size()) / run.trace.samples);
   judging.most_output_elements = most_bounded_elements(run.graph, 1, elements, options.bounds_outputs);
-  judging.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
+  std::optional<Scalar> target;
+  if (!options.target.empty()) target = parse_scalar(run.graph, options.target);
+  std::optional<TargetErrors> errors;
+  if (target) errors.emplace(run, *target);
+  if (target && options.attributes) {
+    judging.scalars = {*target};
+    judging.bounds.emplace_back(Diagnostic::attribution);
+  }
+  judging.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t first, std::int64_t count) {
+    if (errors) errors->add(reference, bounds, first, count);
     for (const ValueId output : run.graph.outputs) {
       const std::optional<std::size_t> node = run.graph.producer(output);
       if (!node || run.trace.layers[*node].output.size() > most_exact) continue;
@@ -27,6 +101,7 @@ TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& option
     }
   };
   run.judgement = judge(run.graph, run.trace, judging);
+  if (errors) errors->finish(run);
   return run;
 }
 

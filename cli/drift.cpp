@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,8 @@
 
 #include "analysis/drift_report.hpp"
 #include "analysis/drift_tolerances.hpp"
+#include "analysis/promotion.hpp"
+#include "analysis/scalar.hpp"
 #include "cli/common.hpp"
 #include "cli/files.hpp"
 #include "cli/outputs.hpp"
@@ -31,7 +35,9 @@ struct DriftSettings {
   RunSettings run;
   std::vector<std::string> orders, arithmetics, backends;
   std::vector<std::int64_t> batches;
-  std::vector<int> threads;             ///< of runs to make; the first is also that of judging
+  std::vector<std::string> promote;  ///< layers to compute in float64
+  std::string scalar;        ///< the number whose error is measured then; empty: the first element of the first output
+  std::vector<int> threads;  ///< of runs to make; the first is also that of judging
   std::vector<std::string> tolerances;  ///< format and file; empty: none are written
   Outputs outputs;
   std::string memory;  ///< empty: half of what is free
@@ -41,7 +47,8 @@ struct DriftSettings {
   std::int64_t audit = 0, top = analysis::DriftOptions().top;
 
   bool makes_runs() const {
-    return !orders.empty() || !arithmetics.empty() || !batches.empty() || !backends.empty() || threads.size() > 1;
+    return !orders.empty() || !arithmetics.empty() || !batches.empty() || !backends.empty() || !promote.empty() ||
+           threads.size() > 1;
   }
   bool is_of_recordings() const { return !files.empty() && is_recorded_run(files.front()); }
 };
@@ -53,7 +60,8 @@ void check(const DriftSettings& settings) {
   if (settings.is_of_recordings()) {
     if (settings.makes_runs())
       throw InvalidArgument(
-          "drift: --orders, --arithmetics, --batches, --backends and several --threads make runs of a model; "
+          "drift: --promote, --orders, --arithmetics, --batches, --backends and several --threads make runs of a "
+          "model; "
           "recordings "
           "are compared as they are");
     if (files.size() < 2)
@@ -103,7 +111,8 @@ bool compare_recordings(const DriftSettings& settings, const analysis::DriftOpti
                         analysis::DriftReport& report, Tolerances& tolerances) {
   const auto describe = [&](const std::string& file, const RecordedRun& run) {
     report.runs.push_back({file, sha256_of_file(file), run.provenance(),
-                           static_cast<std::int64_t>(run.records().size()), run.problems(), std::nullopt});
+                           static_cast<std::int64_t>(run.records().size()), run.problems(), std::nullopt, std::nullopt,
+                           std::nullopt});
   };
   const RecordedRun first(settings.files.front());
   const analysis::JudgedRun alone = judge_alone(first, settings.files.front(), settings, options);
@@ -173,6 +182,21 @@ std::string fingerprint_of(const NamedTrace& run) {
   return all;
 }
 
+/// The layers to promote: those that are named, and for `best` the three most promising ones.
+std::vector<std::size_t> nodes_to_promote(const analysis::TracedRun& run, const std::vector<std::string>& asked) {
+  constexpr std::size_t most = 3;
+  std::vector<std::size_t> nodes;
+  for (const std::string& one : asked) {
+    if (one != "best") {
+      nodes.push_back(analysis::promoted_node(run.graph, one));
+      continue;
+    }
+    const std::vector<std::size_t> best = analysis::most_promising(run);
+    nodes.insert(nodes.end(), best.begin(), best.begin() + static_cast<std::ptrdiff_t>(std::min(most, best.size())));
+  }
+  return nodes;
+}
+
 /// Compares traces of a model, or runs of it that are made here. Returns false where the work was interrupted.
 bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions& options, analysis::DriftReport& report,
                            Tolerances& tolerances) {
@@ -189,7 +213,7 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
                           run_model(*model, settings.inputs, run, settings.outputs.quiet)};
       });
     }
-    if (makers.size() < 2)
+    if (makers.size() < 2 && settings.promote.empty())
       throw InvalidArgument("drift: give two orders, arithmetics, batches, backends or numbers of threads, or more");
   } else {
     model = load_for_run(file, nullptr, settings.files[1]);
@@ -198,7 +222,15 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
   }
   std::optional<analysis::TracedRun> first;
   std::vector<std::string> fingerprints;
-  for (const auto& make : makers) {
+  std::map<std::size_t, double> predictions;  // by run
+  if (!settings.promote.empty()) {
+    for (const std::string& one : settings.promote)
+      if (one != "best") analysis::promoted_node(model->graph, one);
+    const std::string& output = model->graph.value(model->graph.outputs.front()).name;
+    report.target = analysis::parse_scalar(model->graph, settings.scalar.empty() ? output : settings.scalar).text;
+  }
+  for (std::size_t i = 0; i < makers.size(); ++i) {
+    const std::function<NamedTrace()> make = makers[i];  // more of them are added on the way
     const auto start = std::chrono::steady_clock::now();
     NamedTrace made = make();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -208,17 +240,38 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
                            static_cast<std::int64_t>(made.trace.layers.size()),
                            {},
                            settings.makes_runs() ? std::optional(took.count()) : std::nullopt});
+    if (predictions.count(i) != 0) report.runs.back().predicted_rms = predictions[i];
     fingerprints.push_back(fingerprint_of(made));
     analysis::Progress progress("judging " + made.name, !settings.outputs.quiet);
     analysis::DriftOptions judging = options;
     judging.judge.progress = shown_by(progress);
+    judging.target = report.target;
+    judging.attributes = !first;
     analysis::TracedRun run = analysis::judge_trace_alone(std::move(made.graph), std::move(made.trace), judging);
     if (run.judgement.interrupted) return false;
     if (first) {
       report.drifts.push_back(analysis::compare_traces(*first, run));
       widen(tolerances, analysis::tolerances_of(first->judgement.comparison, run.judgement.comparison));
     }
-    if (!first) first = std::move(run);
+    report.runs.back().rms = run.rms;
+    if (first) continue;
+    first = std::move(run);
+    for (const std::size_t node : nodes_to_promote(*first, settings.promote)) {
+      if (node < first->rms_without.size()) predictions[makers.size()] = first->rms_without[node];
+      makers.push_back([&, node] {
+        const RunSettings base = asked_runs(settings).front().second;
+        const auto evaluate = [&](const Graph& graph, const Inputs& inputs) {
+          RunOptions how;
+          how.batch = base.batch_for(first->trace.samples);
+          how.threads = base.thread_count();
+          return base.evaluator_for(graph).run(graph, inputs, how);
+        };
+        Trace trace = analysis::promoted_run(first->graph, first->trace, node, evaluate);
+        trace.model_sha256 = model->sha256;
+        return NamedTrace{fmt::format("'{}' in float64", first->graph.nodes[node].name), model->sha256, first->graph,
+                          std::move(trace)};
+      });
+    }
   }
   report.classes = analysis::classes_of(fingerprints);
   return true;
@@ -276,6 +329,13 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
                  "Memory for judging from the input on, 800M or 12G (default: half of what is free)");
   app.add_option("--audit", settings->audit, "Judge so many elements of every result, drawn at random (default: all)")
       ->check(CLI::PositiveNumber);
+  app.add_option("--promote", settings->promote,
+                 "Run the model with one layer in float64, for each of these (LAYER:fp64, or best: the three most "
+                 "promising), and compare the error of --scalar, predicted and measured");
+  app.add_option(
+      "--scalar", settings->scalar,
+      "The number whose error --promote measures: NAME[INDEX], or a difference (default: the first element of "
+      "the first output)");
   app.add_flag("--flips", settings->flips,
                "Bound what any run may have in every output, also where that takes long: which choices no run changes");
   app.add_option("--top", settings->top, "Compare the sets of so many largest numbers of each row of logits")

@@ -347,13 +347,33 @@ TEST_CASE("The difference of two values counts rows, units and elements that are
   CHECK(difference_of({StoredTensor::from(a), StoredTensor::from(a)}).is_zero());
 }
 
+TEST_CASE("The standard error of a mean counts what columns have in common, and needs 32 rows and columns") {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  const auto difference = [&](std::int64_t rows, std::int64_t columns, double of_column, double of_all) {
+    Tensor<double> a({rows, columns}), b({rows, columns});
+    std::vector<double> common(static_cast<std::size_t>(columns));
+    for (double& x : common) x = of_column * normal(random);
+    for (std::size_t i = 0; i < b.size(); ++i)
+      b.values[i] = normal(random) + common[i % static_cast<std::size_t>(columns)] + of_all;
+    return difference_of({StoredTensor::from(a), StoredTensor::from(b)});
+  };
+  CHECK(difference(31, 100, 0.0, 1.0).mean_error == 0.0);
+  CHECK(difference(100, 31, 0.0, 1.0).mean_error == 0.0);
+  const RunDifference plain = difference(400, 64, 0.0, 0.0), common = difference(400, 64, 1.0, 0.0);
+  CHECK(plain.mean_error == doctest::Approx(std::sqrt(2.0 / (400.0 * 64.0))).epsilon(0.2));
+  CHECK(common.mean_error == doctest::Approx(1.0 / 8.0).epsilon(0.3));
+  CHECK(std::abs(common.mean) < 4.0 * common.mean_error);
+  const RunDifference biased = difference(400, 64, 0.0, 0.5);
+  CHECK(biased.mean > 20.0 * biased.mean_error);
+}
+
 TEST_CASE("The report of a drift has its schema, a line and a case an op, and the exit status of the verdict") {
   Way fault;
   fault.weight_factor = 1.001F;
   DriftReport report;
   report.date = "2026-11-28T00:00:00Z";
-  report.runs = {{"a", std::string(64, 'a'), {}, 4, {}, std::nullopt},
-                 {"b", std::string(64, 'b'), {}, 4, {"a problem"}, std::nullopt}};
+  report.runs = {{"a", std::string(64, 'a'), {}, 4, {}}, {"b", std::string(64, 'b'), {}, 4, {"a problem"}}};
   report.drifts = {drift_of({}, {})};
   const std::string schema = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/drift-1.json";
   CHECK(document_of(report).exit_status == 0);

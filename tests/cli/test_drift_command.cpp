@@ -91,6 +91,25 @@ TEST_CASE("drift names the classes of runs whose outputs are the same bit for bi
   CHECK(run_program("drift " + model + " --backends gpu cpu").status == 3);
 }
 
+TEST_CASE("drift runs a model with single layers in float64, and compares the error predicted and measured") {
+  const ProgramResult runs = run_program("drift " + model + " --samples 60 --promote best --json -");
+  CHECK(runs.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(runs.out);
+  CHECK(schema_errors(drift_schema, json) == "");
+  REQUIRE(json["runs"].size() == 4);
+  CHECK(json["runs"][0]["predicted_rms"].is_null());
+  const double before = json["runs"][0]["rms"].get<double>(), after = json["runs"][1]["rms"].get<double>();
+  CHECK(after < before);
+  CHECK(json["runs"][1]["predicted_rms"].get<double>() < before);
+  CHECK(json["target"].is_string());
+  const ProgramResult text = run_program("drift " + model + " --samples 20 --promote head/Gemm:fp64");
+  CHECK(contains(text.out, "rms of the target"));
+  CHECK(contains(text.out, "'head/Gemm' in float64"));
+  const ProgramResult other = run_program("drift " + model + " --promote nothing");
+  CHECK(other.status == 3);
+  CHECK(contains(other.err, "there is no such layer"));
+}
+
 TEST_CASE("drift compares traces of a model on the same inputs") {
   const TemporaryFolder folder;
   const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),
