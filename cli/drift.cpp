@@ -13,6 +13,7 @@
 
 #include "analysis/drift_report.hpp"
 #include "analysis/drift_tolerances.hpp"
+#include "analysis/leak.hpp"
 #include "analysis/promotion.hpp"
 #include "analysis/scalar.hpp"
 #include "cli/common.hpp"
@@ -43,7 +44,7 @@ struct DriftSettings {
   std::string memory;  ///< empty: half of what is free
   double failure_probability = 1e-9;
   int max_precision = 4096;
-  bool flips = false;
+  bool flips = false, leak = false;
   std::int64_t audit = 0, top = analysis::DriftOptions().top;
 
   bool makes_runs() const {
@@ -58,6 +59,10 @@ void check(const DriftSettings& settings) {
   const std::vector<std::string>& files = settings.files;
   check_failure_probability(settings.failure_probability);
   if (settings.is_of_recordings()) {
+    if (settings.leak)
+      throw InvalidArgument(
+          "drift: --leak runs a model; of another program record the same batch twice, with other rows "
+          "beside the row in question, and compare both (docs/drift.md#leak-test)");
     if (settings.makes_runs())
       throw InvalidArgument(
           "drift: --promote, --orders, --arithmetics, --batches, --backends and several --threads make runs of a "
@@ -70,6 +75,14 @@ void check(const DriftSettings& settings) {
       if (!is_recorded_run(file))
         throw InvalidArgument("drift: " + file +
                               " is no run that was recorded op by op (trace version 2, docs/file-formats.md)");
+    return;
+  }
+  if (settings.leak) {
+    if (settings.makes_runs())
+      throw InvalidArgument(
+          "drift: --leak makes runs of its own; leave out --orders, --arithmetics, --batches, "
+          "--backends, --promote and several --threads");
+    if (files.size() > 2) throw InvalidArgument("drift: --leak takes the model and at most one file of inputs");
     return;
   }
   if (settings.makes_runs() && files.size() > 2)
@@ -277,6 +290,23 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
   return true;
 }
 
+/// Whether rows of a batch answer to each other, in the run of a model.
+analysis::LeakReport find_leaks(DriftSettings settings) {
+  if (settings.files.size() > 1) settings.inputs.file = settings.files[1];
+  const LoadedModel model = load_for_run(settings.files.front(), &settings.inputs);
+  const Inputs inputs = model.inputs ? *model.inputs : settings.inputs.load(model.graph);
+  if (!settings.threads.empty()) settings.run.threads = settings.threads.front();
+  settings.run.check();
+  const Evaluator evaluator = settings.run.evaluator_for(model.graph);
+  RunOptions how;
+  how.threads = settings.run.thread_count();
+  how.check_observer_effect = false;
+  analysis::LeakReport report = analysis::test_leaks(
+      model.graph, inputs, [&](const Inputs& given) { return evaluator.run(model.graph, given, how); });
+  report.model = settings.files.front();
+  return report;
+}
+
 int run_drift(const DriftSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
   const std::string tolerance_file = settings.tolerances.empty() ? "" : settings.tolerances.back();
@@ -285,6 +315,16 @@ int run_drift(const DriftSettings& settings) {
   check(settings);
   std::optional<analysis::ToleranceFile> tolerance_kind;
   if (!settings.tolerances.empty()) tolerance_kind = analysis::tolerance_file_of(settings.tolerances.front());
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  if (settings.leak) {
+    analysis::LeakReport leaks = find_leaks(settings);
+    leaks.command = settings.command;
+    leaks.date = now_utc();
+    leaks.seconds = seconds();
+    const analysis::Document found = analysis::document_of(leaks);
+    settings.outputs.publish(found, {isatty(STDOUT_FILENO) == 1, false});
+    return found.exit_status;
+  }
   const analysis::DriftOptions options = drift_options(settings);
   analysis::DriftReport report;
   report.command = settings.command;
@@ -293,7 +333,7 @@ int run_drift(const DriftSettings& settings) {
   const bool is_whole = settings.is_of_recordings() ? compare_recordings(settings, options, report, tolerances)
                                                     : compare_runs_of_model(settings, options, report, tolerances);
   if (report.drifts.empty()) throw Interrupted("drift was interrupted");
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.seconds = seconds();
   const analysis::Document document = analysis::document_of(report);
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, [&] {
     if (tolerance_kind) write_whole(tolerance_file, text_of(tolerances, *tolerance_kind));
@@ -336,6 +376,10 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
       "--scalar", settings->scalar,
       "The number whose error --promote measures: NAME[INDEX], or a difference (default: the first element of "
       "the first output)");
+  app.add_flag(
+      "--leak", settings->leak,
+      "Run the model with the other rows of a batch permuted, zeros, huge, NaN, infinite and copies: no row may "
+      "answer to them");
   app.add_flag("--flips", settings->flips,
                "Bound what any run may have in every output, also where that takes long: which choices no run changes");
   app.add_option("--top", settings->top, "Compare the sets of so many largest numbers of each row of logits")

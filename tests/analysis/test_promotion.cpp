@@ -16,13 +16,13 @@ using namespace driftbound::test;
 namespace {
 
 /// y = W2 tanh(W1 x + b) of 12 numbers, and a run of it in float32.
-struct Network {
+struct TanhNetwork {
   Graph graph;
   Inputs inputs;
   Trace base;
   Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false}));
 
-  Network() {
+  TanhNetwork() {
     const auto numbers = [](Shape shape, double step) {
       Tensor<float> tensor(std::move(shape));
       for (std::size_t i = 0; i < tensor.size(); ++i)
@@ -58,7 +58,7 @@ std::string refusal(const Graph& graph, const std::string& text) {
 }  // namespace
 
 TEST_CASE("A promoted layer is the exact layer of its operands, rounded once, and the layers behind it read that") {
-  const Network network;
+  const TanhNetwork network;
   for (const std::size_t node : {std::size_t{0}, std::size_t{2}}) {
     CAPTURE(node);
     const Trace trace = network.promoted(node);
@@ -90,7 +90,7 @@ TEST_CASE("A promoted layer is the exact layer of its operands, rounded once, an
 }
 
 TEST_CASE("The error without a layer is predicted, and measured near that") {
-  const Network network;
+  const TanhNetwork network;
   DriftOptions options;
   options.target = "last[1]";
   options.attributes = true;
@@ -112,7 +112,7 @@ TEST_CASE("The error without a layer is predicted, and measured near that") {
 }
 
 TEST_CASE("Layers to promote are named, and what cannot be is said") {
-  Network network;
+  TanhNetwork network;
   CHECK(promoted_node(network.graph, "last") == 2);
   CHECK(promoted_node(network.graph, "last:fp64") == 2);
   CHECK(contains(refusal(network.graph, "middle"), "there is no such layer"));

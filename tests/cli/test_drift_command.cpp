@@ -110,6 +110,18 @@ TEST_CASE("drift runs a model with single layers in float64, and compares the er
   CHECK(contains(other.err, "there is no such layer"));
 }
 
+TEST_CASE("drift --leak runs a model with other rows beside each row") {
+  const ProgramResult runs = run_program("drift " + model + " --samples 9 --leak --json -");
+  CHECK(runs.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(runs.out);
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/leak-1.json", json) == "");
+  CHECK(json["findings"].size() == 6);
+  CHECK(json["rows"] == nlohmann::json({0, 3, 6, 8}));
+  CHECK(contains(run_program("drift " + model + " --samples 9 --leak").out, "no row answers"));
+  CHECK(run_program("drift " + model + " --samples 1 --leak").status == 3);
+  CHECK(run_program("drift " + model + " --leak --orders sequential pairwise").status == 3);
+}
+
 TEST_CASE("drift compares traces of a model on the same inputs") {
   const TemporaryFolder folder;
   const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),
