@@ -10,7 +10,7 @@ using namespace driftbound::analysis;
 
 namespace {
 
-std::vector<double> normal_rows(std::size_t rows, std::size_t columns, std::uint64_t seed) {
+std::vector<double> rows_of_noise(std::size_t rows, std::size_t columns, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   std::vector<double> values(rows * columns);
@@ -23,7 +23,7 @@ std::vector<double> normal_rows(std::size_t rows, std::size_t columns, std::uint
 TEST_CASE("independent columns have the share of independence, and no evidence") {
   int evidence = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const auto noise = estimate_noise_structure(normal_rows(500, 60, seed), 60);
+    const auto noise = estimate_noise_structure(rows_of_noise(500, 60, seed), 60);
     REQUIRE(noise);
     CHECK(noise->off_share == doctest::Approx(noise->off_share_if_independent).epsilon(0.03));
     CHECK(noise->off_share_if_independent ==
@@ -36,7 +36,7 @@ TEST_CASE("independent columns have the share of independence, and no evidence")
 }
 
 TEST_CASE("a planted correlation and a planted mean are found, each by its own test") {
-  std::vector<double> values = normal_rows(400, 50, 7);
+  std::vector<double> values = rows_of_noise(400, 50, 7);
   for (std::size_t row = 0; row < 400; ++row)
     for (std::size_t j = 1; j < 6; ++j) values[row * 50 + j] += 0.6 * values[row * 50];
   const auto correlated = estimate_noise_structure(values, 50);
@@ -44,7 +44,7 @@ TEST_CASE("a planted correlation and a planted mean are found, each by its own t
   CHECK(correlated->p_correlation < 1e-6);
   CHECK(correlated->p_mean > 1e-3);
   CHECK(correlated->largest_eigenvalue > correlated->edge);
-  std::vector<double> moved = normal_rows(400, 50, 8);
+  std::vector<double> moved = rows_of_noise(400, 50, 8);
   for (double& x : moved) x += 0.05;
   const auto biased = estimate_noise_structure(moved, 50);
   REQUIRE(biased);
@@ -54,7 +54,7 @@ TEST_CASE("a planted correlation and a planted mean are found, each by its own t
 }
 
 TEST_CASE("ten thousand rows of a thousand columns of independent noise: 89.1 % off the diagonal, and no evidence") {
-  const auto noise = estimate_noise_structure(normal_rows(10000, 1024, 3), 1024);
+  const auto noise = estimate_noise_structure(rows_of_noise(10000, 1024, 3), 1024);
   REQUIRE(noise);
   CHECK(noise->rows == 10000);
   CHECK(noise->off_share == doctest::Approx(0.891).epsilon(0.001));
@@ -64,9 +64,9 @@ TEST_CASE("ten thousand rows of a thousand columns of independent noise: 89.1 % 
 }
 
 TEST_CASE("too little, constant columns and numbers that are not finite give no structure") {
-  CHECK_FALSE(estimate_noise_structure(normal_rows(63, 8, 1), 8));
-  CHECK_FALSE(estimate_noise_structure(normal_rows(200, 3, 1), 3));
-  std::vector<double> values = normal_rows(100, 6, 2);
+  CHECK_FALSE(estimate_noise_structure(rows_of_noise(63, 8, 1), 8));
+  CHECK_FALSE(estimate_noise_structure(rows_of_noise(200, 3, 1), 3));
+  std::vector<double> values = rows_of_noise(100, 6, 2);
   for (std::size_t row = 0; row < 100; ++row) values[row * 6 + 2] = 0.5;
   REQUIRE(estimate_noise_structure(values, 6));
   CHECK(estimate_noise_structure(values, 6)->columns == 5);
