@@ -167,14 +167,7 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
   if (chain.why_not.empty()) judged.arithmetic = chain.trace.arithmetic;
   JudgeOptions from_input = options.judge;
   from_input.progress = {};
-  std::int64_t rows = 1, elements = 1;
-  for (const ValueId output : chain.graph.outputs)
-    if (const auto node = chain.graph.producer(output); node && *node < chain.trace.layers.size()) {
-      const Shape& shape = chain.trace.layers[*node].output.shape();
-      elements = std::max(elements, element_count(shape));
-      rows = std::max(rows, shape.empty() ? 1 : element_count(shape) / std::max<std::int64_t>(shape.back(), 1));
-    }
-  from_input.most_output_elements = most_bounded_elements(chain.graph, rows, elements, options.bounds_outputs);
+  from_input.most_output_elements = most_bounded_elements(chain.graph, chain.trace, options.bounds_outputs);
   from_input.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
     for (const ValueId output : chain.graph.outputs) {
       const std::optional<std::size_t> node = chain.graph.producer(output);
@@ -328,11 +321,12 @@ private:
       if (differing.difference->is_zero()) continue;  // another type with the same numbers
       require_same_input(source, *differing.difference, *numbers);
       differing.rounded_to = rounded_to(*numbers);
-      constexpr double few = 64.0;
+      constexpr double few = 64.0, few_of_narrow = 2.0;
       const std::optional<FormatId> type = float_format(numbers->b.type());
       const double unit = type ? std::ldexp(1.0, -format(*type).precision) : 0.0;
-      differing.is_drifted =
-          differing.difference->is_finite_in_both() && differing.difference->relative() <= few * unit;
+      const bool is_narrow = type && !holds_all_of(format(*type), format(FormatId::fp32));
+      differing.is_drifted = differing.rounded_to.empty() && differing.difference->is_finite_in_both() &&
+                             differing.difference->relative() <= (is_narrow ? few_of_narrow : few) * unit;
       other_sources_[i] = drift_.sources.size();
       drift_.sources.push_back(std::move(differing));
     }
@@ -378,7 +372,9 @@ private:
         op.difference = difference_of(*numbers);
       op.has_same_operands = one.operands == OperandsAre::same && !one.casts_otherwise && reads_the_same(one);
       take_reports(op, layers_a_.at(one.a), layers_b_.at(one.b));
-      op.apart_at_most = any_runs_apart(a_.judgement.comparison, op.name, b_.judgement.comparison, op.name_b);
+      const bool reads_the_same_sources = drift_.sources.empty() && unknown_sources_.empty();
+      if (reads_the_same_sources)
+        op.apart_at_most = any_runs_apart(a_.judgement.comparison, op.name, b_.judgement.comparison, op.name_b);
       std::vector<const RunDifference*> operands;
       for (const std::size_t i : one.reads)
         if (i < drift_.ops.size() && drift_.ops[i].difference) operands.push_back(&*drift_.ops[i].difference);

@@ -43,7 +43,8 @@ struct RunDifference {
   double worst_a = 0.0, worst_b = 0.0;
   std::int64_t not_finite_a = 0, not_finite_b = 0;  ///< elements that are not finite in one run alone
   double mean = 0.0;                                ///< of y - x
-  double mean_error = 0.0;  ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
+  double mean_error =
+      0.0;  ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
 
   bool is_zero() const { return differing == 0; }
   bool is_finite_in_both() const { return not_finite_a == 0 && not_finite_b == 0; }

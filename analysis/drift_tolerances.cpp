@@ -27,8 +27,9 @@ std::optional<double> larger(std::optional<double> a, std::optional<double> b) {
 
 double chosen(const OutputTolerance& one) {
   if (!one.proven)
-    throw Unsupported("drift: --tolerances: output '" + one.name +
-                      "' has no bound that holds for any run; see `driftbound report` for where it becomes infinite");
+    throw Unsupported("drift: --tolerances: not every number of output '" + one.name +
+                      "' has a bound that holds for any run: it has more than 4096 a sample, or a bound is infinite "
+                      "(`driftbound report` says where)");
   return one.by_chance ? std::min(*one.proven, *one.by_chance) : *one.proven;
 }
 
@@ -58,6 +59,9 @@ nlohmann::ordered_json numbers_of(const std::vector<OutputTolerance>& tolerances
 std::string options_of(const std::vector<OutputTolerance>& tolerances) {
   std::string absolute = "--atol", relative = "--rtol";
   for (const OutputTolerance& one : tolerances) {
+    if (one.name.find_first_of(" :\t\n") != std::string::npos)
+      throw Unsupported("drift: --tolerances polygraphy: the name '" + one.name +
+                        "' has a blank or a colon, which its command does not take; write json");
     absolute += fmt::format(" {}:{}", one.name, chosen(one));
     relative += fmt::format(" {}:0.0", one.name);
   }
@@ -66,22 +70,19 @@ std::string options_of(const std::vector<OutputTolerance>& tolerances) {
 
 }  // namespace
 
-std::vector<OutputTolerance> tolerances_of(const Comparison& a, const Comparison& b) {
+std::vector<OutputTolerance> tolerances_of(const Comparison& run) {
   std::vector<OutputTolerance> all;
-  for (const OutputSummary& output : a.outputs) {
+  for (const OutputSummary& output : run.outputs) {
+    if (output.scope.bounds.empty()) continue;  // integers, and what no node computes
     OutputTolerance one;
     one.name = output.name;
     one.largest = output.scope.scale;
-    const auto apart = [&](BoundKind kind) { return any_runs_apart(a, output.name, b, output.name, kind); };
+    const auto apart = [&](BoundKind kind) { return any_runs_apart(run, output.name, run, output.name, kind); };
     one.proven = apart(BoundKind::adjoint_any_order);
     one.by_chance = apart(BoundKind::adjoint_probabilistic);
     one.estimate = apart(BoundKind::adjoint_statistical);
-    for (const Comparison* run : {&a, &b})
-      for (const OutputSummary& of_run : run->outputs) {
-        const BoundSummary* bound =
-            of_run.name == output.name ? find_bound(of_run.scope, BoundKind::adjoint_any_order) : nullptr;
-        if (bound != nullptr && bound->guarantee != Guarantee::proven) one.guarantee = bound->guarantee;
-      }
+    const BoundSummary* bound = find_bound(output.scope, BoundKind::adjoint_any_order);
+    if (bound != nullptr) one.guarantee = bound->guarantee;
     all.push_back(std::move(one));
   }
   return all;
@@ -95,7 +96,10 @@ void widen(std::vector<OutputTolerance>& all, const std::vector<OutputTolerance>
   for (OutputTolerance& one : all) {
     const auto other =
         std::find_if(more.begin(), more.end(), [&](const OutputTolerance& of) { return of.name == one.name; });
-    if (other == more.end()) continue;
+    if (other == more.end()) {  // of a run that has the output under another name
+      one.proven = one.by_chance = one.estimate = std::nullopt;
+      continue;
+    }
     one.largest = std::max(one.largest, other->largest);
     one.proven = larger(one.proven, other->proven);
     one.by_chance = larger(one.by_chance, other->by_chance);

@@ -20,10 +20,11 @@ struct OutputTolerance {
   std::optional<double> estimate;  ///< twelve standard deviations of sums in random order (T-75): an estimate
 };
 
-/// Of the outputs of which both runs have every element bounded: the sums of the bounds of any run (T-71, T-137).
-std::vector<OutputTolerance> tolerances_of(const Comparison& a, const Comparison& b);
+/// Twice what any run of the arithmetic of this one is off by in each output (T-71, T-137). Outputs without bounds, such as
+/// integers, are left out.
+std::vector<OutputTolerance> tolerances_of(const Comparison& run);
 
-/// The larger tolerance of each output.
+/// The larger tolerance of each output: so that it holds for any two runs of the arithmetics of both.
 void widen(std::vector<OutputTolerance>& all, const std::vector<OutputTolerance>& more);
 
 /// Formats of files of tolerances.

@@ -78,12 +78,7 @@ private:
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
   TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top, {}, {}};
   JudgeOptions judging = options.judge;
-  std::int64_t elements = 1;
-  for (const ValueId output : run.graph.outputs)
-    if (const auto node = run.graph.producer(output); node && run.trace.samples > 0)
-      elements =
-          std::max(elements, static_cast<std::int64_t>(run.trace.layers[*node].output.size()) / run.trace.samples);
-  judging.most_output_elements = most_bounded_elements(run.graph, 1, elements, options.bounds_outputs);
+  judging.most_output_elements = most_bounded_elements(run.graph, run.trace, options.bounds_outputs);
   std::optional<Scalar> target;
   if (!options.target.empty()) target = parse_scalar(run.graph, options.target);
   std::optional<TargetErrors> errors;

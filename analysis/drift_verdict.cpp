@@ -71,8 +71,8 @@ std::optional<double> any_runs_apart(const Comparison& a, const std::string& nam
   const auto of_any_run = [&](const Comparison& run, const std::string& name) -> std::optional<double> {
     for (const OutputSummary& output : run.outputs) {
       const BoundSummary* bound = output.name == name ? find_bound(output.scope, kind) : nullptr;
-      const bool is_of_all = bound != nullptr && bound->infinite == 0 && bound->without_statement == 0 &&
-                             bound->max_bound > 0.0 && !bound->follows_largest && bound->not_applicable.empty();
+      const bool is_of_all = bound != nullptr && bound->checked > 0 && bound->infinite == 0 &&
+                             bound->without_statement == 0 && !bound->follows_largest && bound->not_applicable.empty();
       if (is_of_all) return bound->max_bound;
     }
     return std::nullopt;
@@ -195,15 +195,49 @@ void add_rows(const std::string& name, const AlignedNumbers& numbers, const Know
               [&](double number) { return round_to(number, narrow, Rounding::nearest_even); });
 }
 
-std::int64_t most_bounded_elements(const Graph& graph, std::int64_t rows, std::int64_t elements, bool asks_for_all) {
-  constexpr std::int64_t most_steps = std::int64_t{1} << 27, most = 4096;
-  std::int64_t parameters = 1;
-  for (const Value& value : graph.values)
-    if (value.kind == ValueKind::constant) parameters += static_cast<std::int64_t>(value.constant.size());
+namespace {
+
+bool multiplies_matrices(const Op& op) {
+  return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op) ||
+         std::holds_alternative<op::Conv>(op) || std::holds_alternative<op::Attention>(op) ||
+         std::holds_alternative<op::Segment>(op);
+}
+
+}  // namespace
+
+std::int64_t most_bounded_elements(const Graph& graph, const Trace& trace, bool asks_for_all) {
+  constexpr double most_steps = 0x1p27, most_numbers = 0x1p25, most_numbers_asked = 0x1p29;
+  constexpr std::int64_t most = 4096, block = 64;
   const std::int64_t few = BoundOptions().most_output_elements;
-  if (elements > most) return few;
-  const bool takes_a_second = elements <= most_steps / parameters / std::max<std::int64_t>(rows, 1);
-  return takes_a_second || asks_for_all ? std::max(elements, few) : few;
+  const bool is_batched = batch_layout(graph).batched;
+  const double samples = static_cast<double>(std::max<std::int64_t>(trace.samples, 1));
+  const auto size_of = [&](ValueId id) {
+    const std::optional<std::size_t> node = graph.producer(id);
+    if (graph.is_constant(id)) return static_cast<double>(graph.value(id).constant.size());
+    const StoredTensor& tensor = node ? trace.layers[*node].output : trace.inputs.at(graph.value(id).name);
+    return static_cast<double>(tensor.size()) / samples;
+  };
+  double steps = 1.0, numbers = 1.0, elements = 1.0;  // of a sample
+  for (std::size_t i = 0; i < graph.nodes.size() && i < trace.layers.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    double all = size_of(node.output), product = all;
+    for (const ValueId id : node.inputs) {
+      all += size_of(id);
+      product *= size_of(id);
+    }
+    // A product of m x k and k x n numbers takes m k n steps, which is the root of what their sizes and that of the result
+    // come to.
+    const bool multiplies = node.inputs.size() >= 2 && multiplies_matrices(node.op);
+    steps += multiplies ? std::max(all, std::sqrt(product)) : all;
+    numbers += size_of(node.output);
+  }
+  for (const ValueId output : graph.outputs)
+    if (graph.producer(output)) elements = std::max(elements, size_of(output));
+  const double together = is_batched ? std::min(samples, static_cast<double>(block)) : 1.0;
+  const bool fits = elements <= static_cast<double>(most) &&
+                    elements * numbers * together <= (asks_for_all ? most_numbers_asked : most_numbers) &&
+                    (asks_for_all || elements * steps * together <= most_steps);
+  return fits ? std::max(static_cast<std::int64_t>(elements), few) : few;
 }
 
 void find_culprit(RunsDrift& drift) {

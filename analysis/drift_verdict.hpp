@@ -44,9 +44,9 @@ std::optional<double> any_runs_apart(const Comparison& a, const std::string& nam
 /// `a`, `b`, `top`: as decisions_of() has them.
 void add_rows(const std::string& name, const AlignedNumbers& numbers, const KnownNumbers* a, const KnownNumbers* b,
               std::int64_t top, RunsDrift& drift);
-/// For how many elements of an output bounds for any run are computed: all `elements` of a sample, up to 4096, where that
-/// takes about a second or is asked for, else few. `rows`: of the output in a sample.
-std::int64_t most_bounded_elements(const Graph& graph, std::int64_t rows, std::int64_t elements, bool asks_for_all);
+/// For how many elements of an output bounds for any run are computed: all of a sample, up to 4096, where that takes about
+/// a second and 256 MB, or 4 GB where it is asked for; else few.
+std::int64_t most_bounded_elements(const Graph& graph, const Trace& trace, bool asks_for_all);
 /// Sets the verdict of the whole, and the op or the result without a counterpart that it hangs on.
 void find_culprit(RunsDrift& drift);
 

@@ -114,6 +114,7 @@ struct OpRule {
   std::size_t axes = 0;       ///< of the first operand; 0: any number
   std::size_t fewest = 1;     ///< operands
   std::size_t most = fewest;  ///< operands
+  bool has_sums = true;
 };
 
 std::vector<Shape> gemm_shapes(const ToleranceRequest& request) {
@@ -222,10 +223,23 @@ const std::vector<OpRule>& rules() {
        0,
        2},
       {{"rmsnorm", "x [m, k], scale [k]", "|y| (k / 2 + 4) u + u' |y|"}, norm_shapes, rms_norm_op, false, false, 0, 2},
-      {{"gelu", "x [m, k]", "|x| / 2 (accuracy of erf + 2 u) + u' |y|"}, row_shapes, gelu_op, false},
+      {{"gelu", "x [m, k]", "|x| / 2 (accuracy of erf + 2 u) + u' |y|"},
+       row_shapes,
+       gelu_op,
+       false,
+       false,
+       0,
+       1,
+       1,
+       false},
       {{"silu-and-mul", "x [m, k], gate and up side by side", "|y| (accuracy of sigmoid + 2 u) + u' |y|"},
        row_shapes,
        silu_and_mul_op,
+       false,
+       false,
+       0,
+       1,
+       1,
        false},
       {{"rotary", "x [1, h, m, k], cos [1, m, k/2], sin [1, m, k/2]", "2 u (|x1 cos| + |x2 sin|) + u' |y|"},
        rotary_shapes,
@@ -233,7 +247,9 @@ const std::vector<OpRule>& rules() {
        false,
        false,
        4,
-       3},
+       3,
+       3,
+       false},
   };
   return all;
 }
@@ -265,6 +281,11 @@ ArithmeticModel arithmetic_of(const ToleranceRequest& request) {
 double as_operand(double x, const ToleranceRequest& request) {
   const FormatId id = request.input == FormatId::tf32 ? FormatId::fp32 : request.input;
   return round_to(x, format(id), Rounding::nearest_even);
+}
+
+/// What k terms within ±magnitude lose where a sum reads them in a narrower format: half a unit each (T-138).
+Magnitude error_of_reading_terms(std::int64_t k, double magnitude, const Format& narrow) {
+  return Magnitude(static_cast<double>(k)) * Magnitude(0.5 * ulp(magnitude, narrow));
 }
 
 /// What k products of numbers within ±magnitude lose where their factors are rounded to TF32: every factor by e at most,
@@ -321,10 +342,21 @@ public:
       throw InvalidArgument(fmt::format("tolerance: {} has no bias; leave --bias out", rule_.op.name));
     if (request_.keys > 0 && request_.op != "attention")
       throw InvalidArgument(fmt::format("tolerance: {} has no keys; leave --keys out", rule_.op.name));
+    const bool knows_order = request_.order.kind != SummationOrder::Kind::unknown;
+    if (knows_order && !rule_.has_sums)
+      throw InvalidArgument(fmt::format("tolerance: {} has no sums; leave --order and --split-k out", rule_.op.name));
+    if (request_.input == FormatId::tf32 && !rule_.is_product && request_.op != "attention")
+      throw InvalidArgument(fmt::format("tolerance: {} has no product that reads operands in TF32", rule_.op.name));
     if (!request_.data.empty()) {
       report.parts.push_back(of_data());
       return report;
     }
+    const Format& input = format(request_.input);
+    if (request_.magnitude > input.largest)
+      throw InvalidArgument(fmt::format("tolerance: --magnitude {} is above the largest number of {}, {}",
+                                        request_.magnitude, input.name, input.largest));
+    if (as_operand(request_.magnitude, request_) == 0.0)
+      throw InvalidArgument(fmt::format("tolerance: --magnitude {} is 0 in {}", request_.magnitude, input.name));
     if (request_.k < 1) throw InvalidArgument("tolerance: give --k, the length of the sum or row, or --data");
     if (request_.op == "attention" && request_.keys < 1)
       throw InvalidArgument("tolerance: attention needs --keys, the number of keys, beside --k, the size of a head");
@@ -419,6 +451,12 @@ private:
     if (reads_tf32) largest = round_to(largest, format(FormatId::tf32), Rounding::up);
     for (Tensor<double>& operand : operands) std::fill(operand.values.begin(), operand.values.end(), largest);
     OpTolerance of_all = tolerance(std::move(operands));
+    const Format& sums = format(request_.accumulator);
+    const bool narrows = !rule_.is_product && !holds_all_of(sums, format(request_.input));
+    if (narrows)
+      for (Tensor<double>* of : {&of_all.proven, &of_all.by_chance, &of_all.estimate})
+        for (double& x : of->values)
+          x = (Magnitude(x) + error_of_reading_terms(request_.k, request_.magnitude, sums)).value();
     if (reads_tf32)
       for (Tensor<double>* of : {&of_all.proven, &of_all.by_chance, &of_all.estimate})
         for (double& x : of->values) x = (Magnitude(x) + error_of_reading_tf32(request_.k, request_.magnitude)).value();

@@ -12,6 +12,12 @@ std::string_view name_of_input(const ToleranceRequest& request) {
   return request.scaled_input.empty() ? format(request.input).name : std::string_view(request.scaled_input);
 }
 
+/// "bf16 operands"
+std::string operands_text(const ToleranceRequest& request) {
+  return fmt::format("{} operands{}", name_of_input(request),
+                     request.input == FormatId::tf32 ? " (float32, rounded to nearest where they are read)" : "");
+}
+
 /// "gemm, k = 4096: bf16 operands, fp32 sums in any order, bf16 results"
 std::string subject_of(const ToleranceReport& report) {
   const ToleranceRequest& request = report.request;
@@ -23,8 +29,7 @@ std::string subject_of(const ToleranceReport& report) {
   if (request.keys > 0) text += fmt::format(", {} keys", request.keys);
   if (request.has_bias) text += ", bias";
   const bool is_known = request.order.kind != SummationOrder::Kind::unknown;
-  return text + fmt::format(": {} operands, {} sums in {}, {} results", name_of_input(request),
-                            format(request.accumulator).name,
+  return text + fmt::format(": {}, {} sums in {}, {} results", operands_text(request), format(request.accumulator).name,
                             is_known ? "order " + to_string(request.order) : "any order", format(request.output).name);
 }
 

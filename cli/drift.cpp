@@ -135,7 +135,8 @@ bool compare_recordings(const DriftSettings& settings, const analysis::DriftOpti
     const analysis::JudgedRun judged = judge_alone(other, settings.files[i], settings, options);
     if (judged.judgement.interrupted) return false;
     report.drifts.push_back(analysis::compare_runs(alone, judged, options));
-    widen(tolerances, analysis::tolerances_of(alone.judgement.comparison, judged.judgement.comparison));
+    if (i == 1) widen(tolerances, analysis::tolerances_of(alone.judgement.comparison));
+    widen(tolerances, analysis::tolerances_of(judged.judgement.comparison));
     describe(settings.files[i], other);
   }
   return !alone.judgement.interrupted;
@@ -262,10 +263,8 @@ bool compare_runs_of_model(DriftSettings settings, const analysis::DriftOptions&
     judging.attributes = !first;
     analysis::TracedRun run = analysis::judge_trace_alone(std::move(made.graph), std::move(made.trace), judging);
     if (run.judgement.interrupted) return false;
-    if (first) {
-      report.drifts.push_back(analysis::compare_traces(*first, run));
-      widen(tolerances, analysis::tolerances_of(first->judgement.comparison, run.judgement.comparison));
-    }
+    widen(tolerances, analysis::tolerances_of(run.judgement.comparison));
+    if (first) report.drifts.push_back(analysis::compare_traces(*first, run));
     report.runs.back().rms = run.rms;
     if (first) continue;
     first = std::move(run);
@@ -336,7 +335,17 @@ int run_drift(const DriftSettings& settings) {
   report.seconds = seconds();
   const analysis::Document document = analysis::document_of(report);
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, [&] {
-    if (tolerance_kind) write_whole(tolerance_file, text_of(tolerances, *tolerance_kind));
+    if (!tolerance_kind) return;
+    const bool reads_others =
+        std::any_of(report.drifts.begin(), report.drifts.end(), [](const analysis::RunsDrift& drift) {
+          return drift.verdict == analysis::DriftVerdict::bug || !drift.sources.empty();
+        });
+    if (reads_others)
+      throw Unsupported(
+          "drift: --tolerances: a run has a bug or the runs read other numbers from outside, so that nothing is "
+          "written to " +
+          tolerance_file);
+    write_whole(tolerance_file, text_of(tolerances, *tolerance_kind));
   });
   return is_whole ? document.exit_status : exit_interrupted;
 }
@@ -351,7 +360,7 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
       ->required();
   app.add_option("--orders", settings->orders, "Run the model with its sums in these orders, separated by spaces");
   app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics");
-  app.add_option("--batches", settings->batches, "Run the model with so many samples at a time");
+  app.add_option("--batches", settings->batches, "Run the model with so many samples at a time")->check(counts());
   app.add_option("--backends", settings->backends, "Run the model on these backends (cpu, cuda)")
       ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
   app.add_option(
@@ -384,7 +393,7 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
                "Bound what any run may have in every output, also where that takes long: which choices no run changes");
   app.add_option("--top", settings->top, "Compare the sets of so many largest numbers of each row of logits")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(counts());
   app.add_option("--seed", settings->inputs.seed, "Of generated samples, and of --audit")->capture_default_str();
   add_option(app, "--max-precision", settings->max_precision, "Limit of the reference's precision in bits",
              CLI::Range(64, 1 << 20));

@@ -78,8 +78,9 @@ int run_tolerance(ToleranceSettings settings, const CLI::App& app) {
   if (settings.split_k > request.k && settings.data.empty())
     throw InvalidArgument("tolerance: --split-k is larger than --k: a sum has no more parts than terms");
   check_failure_probability(request.failure_probability);
-  if (!(request.magnitude > 0.0) || !std::isfinite(request.magnitude))
-    throw InvalidArgument("--magnitude: give a number above 0");
+  constexpr double largest_magnitude = 1e300;
+  if (!(request.magnitude > 0.0) || !(request.magnitude <= largest_magnitude))
+    throw InvalidArgument("--magnitude: give a number above 0, up to 1e300");
   request.threads = thread_count(request.threads);
   analysis::ToleranceReport report = analysis::answer(request);
   report.command = settings.command;

@@ -157,6 +157,19 @@ TEST_CASE("what reading operands in TF32 loses is in the tolerance of all data w
   }
 }
 
+TEST_CASE("a sum in a narrower format than its terms loses half a unit of each, also where there is one term") {
+  ToleranceRequest request = request_of("all-reduce");
+  request.accumulator = request.output = FormatId::bf16;
+  for (const std::int64_t k : {1, 2, 5}) {
+    CAPTURE(k);
+    request.k = k;
+    const double any = answer(request).parts[0].proven;
+    const double x = 1.0 - 0x1p-9 - 0x1p-20;  // float32 numbers that round to 1 - 2^-8
+    CHECK(static_cast<double>(k) * (x - narrow(x, FormatId::bf16)) <= any);
+    CHECK(any >= static_cast<double>(k) * 0x1p-9);
+  }
+}
+
 TEST_CASE("numbers of blocks with scales have exact products: their tolerance is that of 16-bit operands") {
   ToleranceRequest scaled = request_of("gemm"), plain = request_of("gemm");
   scaled.k = plain.k = 1024;
@@ -168,7 +181,7 @@ TEST_CASE("numbers of blocks with scales have exact products: their tolerance is
 }
 
 TEST_CASE("an estimate is never above what is proven") {
-  for (const char* op : {"gemm", "gelu", "all-reduce", "rmsnorm"})
+  for (const char* op : {"gemm", "softmax", "all-reduce", "rmsnorm"})
     for (const char* order : {"", "blocked:8+fma"}) {
       ToleranceRequest request = request_of(op);
       request.k = 64;
@@ -279,6 +292,21 @@ TEST_CASE("what a tolerance lacks or does not take is said") {
   CHECK(contains(refusal(biased), "softmax has no keys"));
   CHECK(contains(refusal(request_of("silu-and-mul", {Tensor<double>({2, 0})})), "has the shape [2, 0]"));
   CHECK(contains(refusal(request_of("silu-and-mul", {Tensor<double>({3, 7})})), "rows of 7 numbers are odd"));
+  ToleranceRequest beyond = request_of("gemm");
+  beyond.k = 4;
+  beyond.input = FormatId::fp16;
+  beyond.magnitude = 70000.0;
+  CHECK(contains(refusal(beyond), "above the largest number of fp16"));
+  beyond.magnitude = 1e-20;
+  CHECK(contains(refusal(beyond), "is 0 in fp16"));
+  ToleranceRequest ordered = request_of("gelu");
+  ordered.k = 4;
+  ordered.order = parse_summation_order("sequential");
+  CHECK(contains(refusal(ordered), "gelu has no sums"));
+  ordered = request_of("all-reduce");
+  ordered.k = 4;
+  ordered.input = FormatId::tf32;
+  CHECK(contains(refusal(ordered), "reads operands in TF32"));
   ToleranceRequest overflow = request_of("gemm");
   overflow.k = 4096;
   overflow.magnitude = 100.0;
