@@ -348,6 +348,9 @@ class Key:
 
     shape, dtype = (2,), "key<fry>"
 
+    def __array__(self, *_):
+        raise TypeError("keys are no array of numpy")
+
 
 @pytest.mark.parametrize("value", [Key(), np.complex64([1j, 2])])
 def test_what_files_cannot_hold_is_left_out(run_path, use, value):  # noqa: F811
