@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .arrays import as_array
 from .environment import declare
 from .errors import Error
+from .jax_steps import steps_of
 from .record import record
 from .recorder import Recorder, Value, attributes_of
 
@@ -126,37 +129,56 @@ class _Interpreter:
     def _record(self, equation: Any, operands: list[_Known], results: list[_Known]) -> None:
         name, params = equation.primitive.name, equation.params
         fields = {"module": _scope(equation) or None, "device": self._jax.devices()[0].platform}
-        shapes = [tuple(operand.array.shape) if hasattr(operand.array, "shape") else () for operand in operands]
+        if not all(_is_storable(one.array) for one in (*operands, *results)):
+            return  # keys of random numbers, tokens: nothing that files can hold
+        shapes = [tuple(getattr(operand.array, "shape", ())) for operand in operands]
         result_shape = tuple(results[0].array.shape) if results else ()
         if name == "broadcast_in_dim" and len(operands) == 1:
             self._broadcast(operands[0], results[0], params, result_shape, fields)
             return
+        steps = steps_of(name, params, [one.array for one in operands], [one.array for one in results])
+        if steps is not None:
+            known = [*operands, *results, *map(_Known, steps.arrays[len(operands) + len(results) :])]
+            for step in steps.steps:
+                read = [None if place is None else known[place] for place in step.operands]
+                made = [known[place] for place in step.results]
+                record_step = self._move if step.moves else self._call
+                record_step(equation, step.op, read, made, step.attributes, dict(fields))
+            return
         move = _MOVES.get(name)
         if move is not None:
             op, attributes = move(params, result_shape)
-            self._move(op, operands, results, attributes, fields)
+            self._move(equation, op, operands, results, attributes, fields)
             return
         op, order, attributes = translate(name, params, shapes)
-        operands = [operands[i] for i in order]
-        arrays = [as_array(operand.array) for operand in operands]
+        self._call(equation, op, [operands[i] for i in order], results, attributes, fields)
+
+    def _call(self, equation: Any, op: str, operands: Sequence[_Known | None], results: list[_Known],
+              attributes: dict, fields: dict) -> None:
+        """A record whose results are stored."""
+        arrays = [None if operand is None else as_array(operand.array) for operand in operands]
         result_arrays = [as_array(result.array) for result in results]
-        if any(array.type is None for array in (*arrays, *result_arrays)):
-            return  # keys of random numbers, tokens: nothing that files can hold
-        types = {array.type for array in arrays} or {array.type for array in result_arrays}
-        fields["arithmetic"] = self._recorder.declared_arithmetic or self._arithmetic(name, params, types)
-        values = [self._value(operand) for operand in operands]
+        types = {array.type for array in arrays if array is not None} or {array.type for array in result_arrays}
+        fields["arithmetic"] = self._recorder.declared_arithmetic or self._arithmetic(
+            equation.primitive.name, equation.params, types)
+        values = [None if operand is None else self._value(operand) for operand in operands]
         for result, array in zip(results, result_arrays):
             result.value = self._recorder.new_value(array)
         self._recorder.add_call(op, values, arrays, [result.value for result in results], result_arrays,
                                 attributes_of(attributes), fields)
 
-    def _move(self, op: str, operands: list[_Known], results: list[_Known], attributes: dict, fields: dict) -> None:
-        if any(as_array(one.array).type is None for one in (*operands, *results)):
+    def _move(self, equation: Any, op: str, operands: list[_Known], results: list[_Known], attributes: dict,
+              fields: dict) -> None:
+        """A record whose results are derived from its operands."""
+        if op in _NOT_OF_INTEGERS and as_array(results[0].array).type[0] not in "FB":
+            self._call(equation, op, operands, results, attributes, fields)
             return
         values = [self._value(operand) for operand in operands]
         for value, operand in zip(values, operands):
+            array = as_array(operand.array)
+            self._recorder.find_in_weights(value, array)
             if value.whole is None and self._recorder.is_small(value):
-                self._recorder.keep_whole(value, as_array(operand.array))
+                self._recorder.keep_whole(value, array)
         for result in results:
             result.value = self._recorder.new_value(as_array(result.array))
         self._recorder.add_move(op, values, [result.value for result in results], attributes_of(attributes), fields)
@@ -168,8 +190,8 @@ class _Interpreter:
         for axis, extent in zip(params["broadcast_dimensions"], given):
             between[axis] = extent
         reshaped = _Known(self._jax.numpy.reshape(operand.array, between))
-        self._move("aten::view", [operand], [reshaped], {"size": between}, fields)
-        self._move("aten::expand", [reshaped], [result], {"size": list(shape)}, fields)
+        self._move(None, "aten::view", [operand], [reshaped], {"size": between}, fields)
+        self._move(None, "aten::expand", [reshaped], [result], {"size": list(shape)}, fields)
 
     def _value(self, known: _Known) -> Value:
         if known.value is None:
@@ -233,6 +255,15 @@ class _Closed:
         self.consts: tuple = ()
 
 
+#: Moves that the program derives for floats and truth values alone: of integers the results are stored.
+_NOT_OF_INTEGERS = {"aten::cat", "aten::constant_pad_nd"}
+
+
+def _is_storable(array: Any) -> bool:
+    """Whether files can hold it: types that are none of numpy, as those of keys, they cannot."""
+    return isinstance(getattr(array, "dtype", np.dtype(float)), np.dtype) and as_array(array).type is not None
+
+
 def _called(params: dict) -> Any:
     for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
         inner = params.get(name)
@@ -272,7 +303,6 @@ _REDUCTIONS = {"reduce_sum": "aten::sum", "reduce_max": "aten::amax", "reduce_mi
 
 #: Primitives that only move elements, as ops of PyTorch with their attributes.
 _MOVES: dict[str, Callable[[dict, tuple[int, ...]], tuple[str, dict]]] = {
-    "reshape": lambda params, shape: ("aten::view", {"size": list(shape)}),
     "squeeze": lambda params, shape: ("aten::view", {"size": list(shape)}),
     "expand_dims": lambda params, shape: ("aten::view", {"size": list(shape)}),
     "transpose": lambda params, shape: ("aten::permute", {"dims": list(params["permutation"])}),
