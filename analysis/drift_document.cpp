@@ -465,9 +465,10 @@ Document document_of(const DriftReport& report) {
     const RunsDrift& drift = report.drifts[i];
     Section section;
     if (report.drifts.size() > 1)
-      section.push_back(Paragraph{fmt::format("{} against {}: {}: {}", report.runs[i + 1].file,
-                                              report.runs.front().file, in_capitals(drift.verdict), why(drift)),
+      section.push_back(Paragraph{fmt::format("{} against {}: {}", report.runs[i + 1].file, report.runs.front().file,
+                                              in_capitals(drift.verdict)),
                                   Style::heading});
+    if (report.drifts.size() > 1) section.push_back(Paragraph{why(drift)});
     section.push_back(table_of(drift));
     document.sections.push_back(std::move(section));
     document.sections.push_back(remarks_of(drift));

@@ -77,6 +77,8 @@ void check(const DriftSettings& settings) {
                               " is no run that was recorded op by op (trace version 2, docs/file-formats.md)");
     return;
   }
+  if (settings.audit > 0)
+    throw InvalidArgument("drift: --audit is for runs that were recorded op by op (docs/file-formats.md)");
   if (settings.leak) {
     if (settings.makes_runs())
       throw InvalidArgument(

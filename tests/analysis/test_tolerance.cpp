@@ -143,7 +143,7 @@ TEST_CASE("what reading operands in TF32 loses is in the tolerance of all data w
   for (const double magnitude : {1.0, 0.7, 3.0}) {
     CAPTURE(magnitude);
     ToleranceRequest request = request_of("gemm");
-    request.k = 512;
+    request.k = 64;
     request.input = FormatId::tf32;
     request.magnitude = magnitude;
     const double any = answer(request).parts[0].proven;
@@ -151,7 +151,7 @@ TEST_CASE("what reading operands in TF32 loses is in the tolerance of all data w
     const double unit = ulp(std::nextafter(magnitude, 0.0), format(FormatId::tf32));
     const double lower = round_to(magnitude - 0.75 * unit, format(FormatId::tf32), Rounding::down);
     const double x = lower + 0.5 * unit;
-    const double lost = 512.0 * (x * x - lower * lower);
+    const double lost = 64.0 * (x * x - lower * lower);
     CHECK(lost <= any);
     CHECK(lost >= 0.9 * any);
   }
@@ -172,7 +172,7 @@ TEST_CASE("a sum in a narrower format than its terms loses half a unit of each, 
 
 TEST_CASE("numbers of blocks with scales have exact products: their tolerance is that of 16-bit operands") {
   ToleranceRequest scaled = request_of("gemm"), plain = request_of("gemm");
-  scaled.k = plain.k = 1024;
+  scaled.k = plain.k = 64;
   scaled.input = FormatId::bf16;
   scaled.scaled_input = "mxfp8";
   const ToleranceReport report = answer(scaled);
@@ -193,10 +193,10 @@ TEST_CASE("an estimate is never above what is proven") {
 
 TEST_CASE("an order, a wide accumulator and few parts make a tolerance smaller; narrow sums make it larger") {
   ToleranceRequest request = request_of("gemm");
-  request.k = 1024;
+  request.k = 512;
   request.input = FormatId::bf16;
   const double any = answer(request).parts[0].proven;
-  request.order = parse_summation_order("split-k:32+fma");
+  request.order = parse_summation_order("split-k:16+fma");
   const double split = answer(request).parts[0].proven;
   CHECK(split < any / 8);
   request.order = {};
@@ -308,7 +308,7 @@ TEST_CASE("what a tolerance lacks or does not take is said") {
   ordered.input = FormatId::tf32;
   CHECK(contains(refusal(ordered), "reads operands in TF32"));
   ToleranceRequest overflow = request_of("gemm");
-  overflow.k = 4096;
+  overflow.k = 64;
   overflow.magnitude = 100.0;
   overflow.output = FormatId::fp16;
   const Document document = document_of(answer(overflow));

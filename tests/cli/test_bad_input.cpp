@@ -165,6 +165,7 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("tolerance gemm --k 4 --split-k 5", "no more parts than terms");
   check_refused("tolerance gelu --k 4 --data x.npy", "--k is for operands that are made");
   check_refused("drift " + mlp, "give two recorded runs");
+  check_refused("drift " + mlp + " --orders sequential pairwise --audit 5", "recorded op by op");
   check_refused("drift " + mlp + " --orders sequential pairwise --tolerances jax x.json", "choose among torch");
   check_refused("drift " + mlp + " " + mlp, "a model and two traces of it");
   check_refused("", "required");
