@@ -449,10 +449,11 @@ private:
     double largest = request_.magnitude;
     const bool reads_tf32 = request_.input == FormatId::tf32 && rule_.is_product;
     if (reads_tf32) largest = round_to(largest, format(FormatId::tf32), Rounding::up);
-    for (Tensor<double>& operand : operands) std::fill(operand.values.begin(), operand.values.end(), largest);
-    OpTolerance of_all = tolerance(std::move(operands));
     const Format& sums = format(request_.accumulator);
     const bool narrows = !rule_.is_product && !holds_all_of(sums, format(request_.input));
+    if (narrows) largest = round_to(largest, sums, Rounding::up);
+    for (Tensor<double>& operand : operands) std::fill(operand.values.begin(), operand.values.end(), largest);
+    OpTolerance of_all = tolerance(std::move(operands));
     if (narrows)
       for (Tensor<double>* of : {&of_all.proven, &of_all.by_chance, &of_all.estimate})
         for (double& x : of->values)

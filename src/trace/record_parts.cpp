@@ -839,14 +839,15 @@ private:
   // ---- sums of parts
 
   /// The operands of a sum of parts of one shape, which are stacked along a new axis, in their order (all-reduce); empty: it
-  /// is none. A division of the sum by a constant may follow.
+  /// is none. A division of the sum by one number may follow.
   std::vector<ValueId> parts_of_sum() const {
     const auto op_at = [&](ValueId id) {
       const auto producer = graph_.producer(before_reshaping(id));
       return producer ? &graph_.nodes[*producer] : nullptr;
     };
     const Node* root = op_at(graph_.outputs.front());
-    if (root != nullptr && std::holds_alternative<op::Div>(root->op) && graph_.is_constant(root->inputs[1]))
+    if (root != nullptr && std::holds_alternative<op::Div>(root->op) && graph_.is_constant(root->inputs[1]) &&
+        graph_.value(root->inputs[1]).constant.size() == 1)
       root = op_at(root->inputs[0]);
     const auto* sum = root == nullptr ? nullptr : std::get_if<op::ReduceSum>(&root->op);
     const Node* stack = sum == nullptr ? nullptr : op_at(root->inputs[0]);
