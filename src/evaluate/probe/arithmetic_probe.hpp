@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "driftbound/evaluate/probe.hpp"
+#include "evaluate/probe/caller.hpp"
+#include "evaluate/probe/tree_index.hpp"
+
+namespace driftbound::probe {
+
+/// What the arithmetic of the sums is asked with: elements that are computed along one tree, and how the operand is read
+/// that they hold.
+struct ProbedClass {
+  Lanes lanes;
+  ProbedReading reading;
+};
+
+/// How nodes with two summands round; empty where there are none. Where a tree has steps too, a node that adds a single
+/// product is one of these.
+std::optional<SumRounding> find_additions(Caller& caller, const ProbedClass& probed, const TreeIndex& index);
+/// How nodes with more summands compute; empty where there are none.
+std::optional<StepArithmetic> find_steps(Caller& caller, const ProbedClass& probed, const TreeIndex& index);
+/// Whether subnormal results of float32 are kept; empty where operands have no products as small.
+std::optional<bool> find_subnormal_results(Caller& caller, const ProbedClass& probed);
+/// Which products are added without being rounded first; empty where products are exact, or there is no addition.
+/// Throws:    Unsupported where the answers contradict each other
+std::vector<bool> find_fused(Caller& caller, const ProbedClass& probed, const TreeIndex& index);
+
+/// Whether a node is a step of a matrix unit in a tree that has such.
+bool is_step(const TreeIndex& index, std::int64_t node, bool tree_has_steps);
+
+}  // namespace driftbound::probe

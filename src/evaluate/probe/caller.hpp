@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driftbound/evaluate/probe.hpp"
+
+namespace driftbound::probe {
+
+/// A kernel, whose results are checked. Sums of rows are products with ones.
+class Caller {
+public:
+  /// Throws:    InvalidArgument for a shape that is none
+  Caller(ProductKernel kernel, const ProductShape& shape, bool has_right_operand);
+
+  const ProductShape& shape() const { return shape_; }
+  bool has_right_operand() const { return has_right_operand_; }
+  std::int64_t calls() const { return calls_; }
+
+  /// Throws:    InvalidArgument where the kernel fails or its result has another size
+  std::vector<float> operator()(std::span<const float> a, std::span<const float> b);
+  /// The same for results that have to be finite.
+  /// Throws:    Unsupported naming the element
+  std::vector<float> finite(std::span<const float> a, std::span<const float> b);
+  /// "call 3, [4, 64] x [64, 8]"
+  std::string place() const;
+
+private:
+  ProductKernel kernel_;
+  ProductShape shape_;
+  bool has_right_operand_;
+  std::int64_t calls_ = 0;
+};
+
+/// One sum to be formed: products are 0 but those named.
+struct SumProbe {
+  std::vector<std::pair<std::int64_t, float>> at;
+  float others = 0.0F;
+};
+
+/// Elements of one row or one column of the result, each of which can form another sum in the same call: their own rows
+/// of A (columns of B) hold the numbers, the other operand one number.
+struct Lanes {
+  bool along_rows = true;           ///< elements of one column, whose rows differ
+  std::int64_t fixed = 0;           ///< that column, or row
+  std::vector<std::int64_t> where;  ///< the rows, or columns
+};
+
+/// The results of the probes in their order, as many in one call as there are lanes.
+std::vector<float> run_probes(Caller& caller, const Lanes& lanes, const std::vector<SumProbe>& probes,
+                              float other = 1.0F);
+/// The same for results that have to be finite.
+/// Throws:    Unsupported naming the element
+std::vector<float> run_finite_probes(Caller& caller, const Lanes& lanes, const std::vector<SumProbe>& probes,
+                                     float other = 1.0F);
+
+}  // namespace driftbound::probe

@@ -1,0 +1,399 @@
+#include "driftbound/evaluate/probe.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "driftbound/model/graph.hpp"
+#include "driftbound/num/errors.hpp"
+#include "evaluate/probe/arithmetic_probe.hpp"
+#include "evaluate/probe/caller.hpp"
+#include "evaluate/probe/mask_search.hpp"
+#include "evaluate/probe/reading.hpp"
+#include "evaluate/probe/tree_run.hpp"
+
+namespace driftbound {
+namespace probe {
+namespace {
+
+/// What a mask is made of.
+struct MaskNumbers {
+  float large = 0.0F, unit = 0.0F;
+};
+
+std::vector<MaskNumbers> mask_numbers(const ProbedReading& reading) {
+  if (reading.highest_power > 100) return {{0x1p127F, 1.0F}, {-0x1p100F, 2.0F}};
+  const float large = std::ldexp(1.0F, reading.highest_power), unit = std::ldexp(1.0F, reading.lowest_power);
+  return {{large, unit}, {-large, 2.0F * unit}};
+}
+
+/// Numbers of both signs over eight binades, with all bits of a float32.
+class RandomNumbers {
+public:
+  explicit RandomNumbers(std::uint64_t seed) : draw_(seed) {}
+  std::vector<float> operator()(std::int64_t count) {
+    std::vector<float> numbers(static_cast<std::size_t>(count));
+    for (float& x : numbers) {
+      const std::uint64_t bits = draw_();
+      const double within = static_cast<double>(bits >> 11) * 0x1p-53;
+      x = static_cast<float>(std::ldexp(2.0 * within - 1.0, static_cast<int>(bits % 8) - 4));
+    }
+    return numbers;
+  }
+
+private:
+  std::mt19937_64 draw_;
+};
+
+std::vector<float> repeated_rows(const std::vector<float>& row, std::int64_t count) {
+  std::vector<float> all;
+  for (std::int64_t i = 0; i < count; ++i) all.insert(all.end(), row.begin(), row.end());
+  return all;
+}
+
+std::vector<float> repeated_columns(const std::vector<float>& column, std::int64_t count) {
+  std::vector<float> all;
+  for (const float x : column) all.insert(all.end(), static_cast<std::size_t>(count), x);
+  return all;
+}
+
+/// Elements of the result, by their row-major places.
+using Elements = std::vector<std::int64_t>;
+
+class Prober {
+public:
+  Prober(Caller& caller, const ProbeOptions& options) : caller_(caller), options_(options), random_(options.seed) {}
+
+  ProbeFindings run() {
+    findings_.shape = caller_.shape();
+    require_same_bits();
+    findings_.left = read_operand(caller_, every_row());
+    findings_.right = caller_.has_right_operand() ? read_operand(caller_, every_column()) : ProbedReading();
+    const std::vector<Elements> classes = classes_of_elements();
+    for (std::size_t i = 0; i < classes.size(); ++i) findings_.classes.push_back(probe_class(classes[i], i == 0));
+    verify(classes);
+    findings_.order = order_of(findings_.tree(), options_.expected);
+    findings_.calls = caller_.calls();
+    return std::move(findings_);
+  }
+
+private:
+  const ProductShape& shape() const { return caller_.shape(); }
+  std::vector<float> ones_or(std::vector<float> b) const {
+    return caller_.has_right_operand() ? std::move(b) : std::vector<float>(b.size(), 1.0F);
+  }
+
+  static Lanes all_of(bool along_rows, std::int64_t count) {
+    Lanes lanes{along_rows, 0, Elements(static_cast<std::size_t>(count))};
+    std::iota(lanes.where.begin(), lanes.where.end(), 0);
+    return lanes;
+  }
+  Lanes every_row() const { return all_of(true, shape().m); }
+  Lanes every_column() const { return all_of(false, shape().n); }
+
+  void require_same_bits() {
+    const std::vector<float> a = random_(shape().m * shape().k), b = ones_or(random_(shape().k * shape().n));
+    const std::vector<float> first = caller_.finite(a, b), second = caller_.finite(a, b);
+    for (std::size_t i = 0; i < first.size(); ++i)
+      if (std::bit_cast<std::uint32_t>(first[i]) != std::bit_cast<std::uint32_t>(second[i]))
+        throw Unsupported("probe: two calls with the same numbers differ at element " + std::to_string(i) +
+                          ": the kernel's order changes from call to call; probe --determinism N says how often");
+  }
+
+  /// Elements that have the same bits wherever rows and columns are the same, the largest class first.
+  std::vector<Elements> classes_of_elements() {
+    constexpr int rounds = 12;
+    std::vector<std::uint64_t> marks(static_cast<std::size_t>(shape().m * shape().n), 0);
+    for (int round = 0; round < rounds; ++round) {
+      const std::vector<float> a = repeated_rows(random_(shape().k), shape().m);
+      const std::vector<float> b = ones_or(repeated_columns(random_(shape().k), shape().n));
+      const std::vector<float> c = caller_.finite(a, b);
+      for (std::size_t i = 0; i < c.size(); ++i)
+        marks[i] = (marks[i] ^ std::bit_cast<std::uint32_t>(c[i])) * 0x9E3779B97F4A7C15U + (marks[i] >> 29);
+    }
+    std::map<std::uint64_t, Elements> by_mark;
+    for (std::size_t i = 0; i < marks.size(); ++i) by_mark[marks[i]].push_back(static_cast<std::int64_t>(i));
+    std::vector<Elements> classes;
+    for (auto& [mark, elements] : by_mark) classes.push_back(std::move(elements));
+    std::stable_sort(classes.begin(), classes.end(), [](const Elements& a, const Elements& b) {
+      return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+    });
+    return classes;
+  }
+
+  /// The column with the most elements of a class, or the row where that has more.
+  Lanes lanes_of(const Elements& elements) const {
+    std::map<std::int64_t, Elements> by_column, by_row;
+    for (const std::int64_t element : elements) {
+      by_column[element % shape().n].push_back(element / shape().n);
+      by_row[element / shape().n].push_back(element % shape().n);
+    }
+    const auto longest = [](const std::map<std::int64_t, Elements>& lines) {
+      return std::max_element(lines.begin(), lines.end(),
+                              [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    };
+    const auto column = longest(by_column), row = longest(by_row);
+    if (!caller_.has_right_operand() || column->second.size() >= row->second.size())
+      return {true, column->first, column->second};
+    return {false, row->first, row->second};
+  }
+
+  ElementClass probe_class(const Elements& elements, bool is_largest) {
+    ElementClass found;
+    found.elements = std::ssize(elements);
+    found.first_row = elements.front() / shape().n;
+    found.first_column = elements.front() % shape().n;
+    if (std::ssize(findings_.classes) >= options_.classes) {
+      found.reason = "not looked for: there are more than " + std::to_string(options_.classes) + " classes";
+      return found;
+    }
+    Lanes lanes = lanes_of(elements);
+    const ProbedReading& reading = lanes.along_rows ? findings_.left : findings_.right;
+    const ProbedClass probed{std::move(lanes), reading};
+    try {
+      TreeIndex index(tree_by_masks(probed));
+      SummationTree tree = index.tree();
+      tree.fused = find_fused(caller_, probed, index);
+      if (is_largest) probe_arithmetic(probed, index);
+      found.tree = std::move(tree);
+    } catch (const Unsupported& error) {
+      if (is_largest) throw;
+      found.reason = error.what();
+    }
+    return found;
+  }
+
+  void probe_arithmetic(const ProbedClass& probed, const TreeIndex& index) {
+    findings_.additions = find_additions(caller_, probed, index);
+    findings_.steps = find_steps(caller_, probed, index);
+    findings_.keeps_subnormal_results = find_subnormal_results(caller_, probed);
+  }
+
+  SummationTree tree_by_masks(const ProbedClass& probed) {
+    const std::vector<MaskNumbers> numbers = mask_numbers(probed.reading);
+    for (const MaskNumbers& one : numbers) require_exact_units(probed, one.unit);
+    const std::int64_t last_call = caller_.calls() + options_.calls;
+    const SummationTree tree = find_tree(shape().k, [&](const std::vector<Pair>& pairs) {
+      const std::int64_t lanes = std::ssize(probed.lanes.where);
+      if (caller_.calls() + (std::ssize(pairs) + lanes - 1) / lanes > last_call)
+        throw Unsupported("probe: the masks of one tree take more than " + std::to_string(options_.calls) +
+                          " calls; take a shape with more rows, each of which holds a mask, or allow more calls");
+      return counts_below(probed, numbers[0], pairs);
+    });
+    require_other_masks_agree(probed, numbers[1], tree);
+    return tree;
+  }
+
+  void require_exact_units(const ProbedClass& probed, float unit) {
+    const float sum = run_finite_probes(caller_, probed.lanes, {{{}, unit}})[0];
+    if (sum == static_cast<float>(shape().k) * unit) return;
+    throw Unsupported("probe: " + std::to_string(shape().k) + " products of " + std::to_string(unit) + " add up to " +
+                      std::to_string(sum) +
+                      ": the sums do not hold so many units exactly, and masks cannot be read; probe a smaller k");
+  }
+
+  std::vector<std::int64_t> counts_below(const ProbedClass& probed, const MaskNumbers& numbers,
+                                         const std::vector<Pair>& pairs) {
+    findings_.masks += std::ssize(pairs);
+    std::vector<SumProbe> probes;
+    for (const auto& [i, j] : pairs) probes.push_back({{{i, numbers.large}, {j, -numbers.large}}, numbers.unit});
+    std::vector<std::int64_t> counts;
+    for (const float result : run_finite_probes(caller_, probed.lanes, probes)) {
+      const double units = static_cast<double>(result) / static_cast<double>(numbers.unit);
+      if (!(units >= 0.0 && units <= static_cast<double>(shape().k) - 2.0 && units == std::floor(units)))
+        throw Unsupported("probe: a mask leaves " + std::to_string(units) + " of " + std::to_string(shape().k) +
+                          " units: the kernel does not absorb a unit in 2^127 (or in the largest power of two of its "
+                          "operands), or is no sum of products in one order");
+      counts.push_back(shape().k - static_cast<std::int64_t>(units));
+    }
+    return counts;
+  }
+
+  /// Other numbers, of other signs, in some pairs: an order that depends on the values may show itself.
+  void require_other_masks_agree(const ProbedClass& probed, const MaskNumbers& numbers, const SummationTree& tree) {
+    if (tree.leaves < 2) return;
+    constexpr int most = 64;
+    const TreeIndex index(tree);
+    std::mt19937_64 draw(options_.seed);
+    std::vector<Pair> pairs;
+    while (std::ssize(pairs) < most) {
+      const auto n = static_cast<std::uint64_t>(tree.leaves);
+      const auto i = static_cast<std::int64_t>(draw() % n);
+      pairs.emplace_back(i, (i + 1 + static_cast<std::int64_t>(draw() % (n - 1))) % tree.leaves);
+    }
+    const std::vector<std::int64_t> counts = counts_below(probed, numbers, pairs);
+    for (std::size_t p = 0; p < pairs.size(); ++p)
+      if (counts[p] != index.products_below_both(pairs[p].first, pairs[p].second))
+        throw Unsupported("probe: masks of other numbers show another tree (products " +
+                          std::to_string(pairs[p].first) + " and " + std::to_string(pairs[p].second) +
+                          "): the kernel's order of summation depends on the values; declare its order as unknown");
+  }
+
+  /// Random data, computed along the trees.
+  void verify(const std::vector<Elements>& classes) {
+    const TreeArithmetic arithmetic{findings_.left, findings_.right, findings_.additions, findings_.steps};
+    const std::string obstacle = obstacle_to_run(arithmetic);
+    const std::vector<float> a = random_(shape().m * shape().k), b = ones_or(random_(shape().k * shape().n));
+    const std::vector<float> c = caller_.finite(a, b);
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      ElementClass& found = findings_.classes[i];
+      if (!found.tree) continue;
+      if (obstacle.empty())
+        verify_class(found, classes[i], arithmetic, a, b, c);
+      else
+        found.reason = "not verified: " + obstacle;
+      require_explained(found, i == 0);
+    }
+  }
+
+  void verify_class(ElementClass& found, const Elements& elements, const TreeArithmetic& arithmetic,
+                    const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c) {
+    const TreeIndex index(*found.tree);
+    found.verified = std::min<std::int64_t>(std::ssize(elements), options_.verified);
+    for (std::int64_t i = 0; i < found.verified; ++i) {
+      const std::int64_t element = elements[static_cast<std::size_t>(i * std::ssize(elements) / found.verified)];
+      const std::int64_t row = element / shape().n, column = element % shape().n;
+      const float computed = run_along(
+          index, arithmetic, [&](std::int64_t k) { return a[static_cast<std::size_t>(row * shape().k + k)]; },
+          [&](std::int64_t k) { return b[static_cast<std::size_t>(k * shape().n + column)]; });
+      if (computed == c[static_cast<std::size_t>(element)]) ++found.equal_bits;
+    }
+  }
+
+  /// What the tree does not give to the last bit was not computed along it.
+  void require_explained(ElementClass& found, bool is_largest) const {
+    if (found.equal_bits == found.verified) return;
+    const std::string reason = std::to_string(found.verified - found.equal_bits) + " of " +
+                               std::to_string(found.verified) +
+                               " elements of random data have other bits than their tree gives: the order of "
+                               "summation depends on the values, or sums are rounded in another way than was found; "
+                               "declare the order as unknown";
+    if (is_largest) throw Unsupported("probe: " + reason);
+    found.tree.reset();
+    found.reason = reason;
+  }
+
+  Caller& caller_;
+  const ProbeOptions& options_;
+  RandomNumbers random_;
+  ProbeFindings findings_;
+};
+
+}  // namespace
+}  // namespace probe
+
+namespace {
+
+/// An order of all classes: the named one of them all, or any that is no higher than their trees.
+SummationOrder common_order(const ProbeFindings& findings) {
+  std::int64_t height = 1;
+  bool are_equal = true;
+  for (const ElementClass& found : findings.classes) {
+    if (!found.tree || !found.tree->is_binary()) return {};
+    height = std::max(height, found.tree->height());
+    are_equal = are_equal && *found.tree == findings.tree();
+  }
+  return are_equal ? findings.order : SummationOrder{SummationOrder::Kind::height, height, false};
+}
+
+}  // namespace
+
+bool ProbeFindings::is_confirmed() const {
+  return std::all_of(classes.begin(), classes.end(), [](const ElementClass& found) {
+    return found.tree && found.verified > 0 && found.equal_bits == found.verified;
+  });
+}
+
+ProbeFindings probe_product(const ProductKernel& kernel, const ProductShape& shape, const ProbeOptions& options) {
+  probe::Caller caller(kernel, shape, true);
+  return probe::Prober(caller, options).run();
+}
+
+ProbeFindings probe_sum(const SumKernel& kernel, std::int64_t rows, std::int64_t length, const ProbeOptions& options) {
+  const auto product = [&](const ProductShape& shape, std::span<const float> a, std::span<const float>) {
+    return kernel(shape.m, shape.k, a);
+  };
+  probe::Caller caller(product, {rows, length, 1}, false);
+  return probe::Prober(caller, options).run();
+}
+
+ArithmeticModel arithmetic_of(const ProbeFindings& findings, const std::string& name) {
+  ArithmeticModel model = cpu_arithmetic("fp32", findings.order);
+  model.name = name;
+  model.functions.clear();
+  model.evidence = Evidence::measured;
+  model.source = "driftbound probe";
+  const std::optional<FormatId> left = findings.left.format(), right = findings.right.format();
+  if (!left || left != right)
+    throw Unsupported("probe: the operands are read in formats that no arithmetic here describes");
+  model.input = *left;
+  const bool cuts = findings.left.rounding == Rounding::toward_zero;
+  if (findings.additions && findings.additions->precision == 53) model.accumulator = FormatId::fp64;
+  model.products_may_flush = !findings.keeps_subnormal_results.value_or(true);
+  model.order = common_order(findings);
+  if (findings.steps) {
+    TensorCore unit;
+    unit.fraction_bits = findings.steps->fraction_bits.value_or(23);
+    unit.block = static_cast<int>(findings.steps->block);
+    unit.sum_bits = std::min(23, findings.steps->sums.precision - 1);
+    unit.cuts_operands = cuts;
+    model.tensor_core = unit;
+  } else if (cuts) {
+    throw Unsupported("probe: operands are cut, which an arithmetic describes of matrix units alone");
+  }
+  return model;
+}
+
+ProductKernel product_kernel(const Evaluator& evaluator) {
+  return [evaluator](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
+    Graph graph;
+    const auto input = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+      return graph.add_input(name, ElementType::f32, {{rows, ""}, {columns, ""}});
+    };
+    const ValueId left = input("a", shape.m, shape.k), right = input("b", shape.k, shape.n);
+    graph.outputs = {graph.add_node("c", op::MatMul{}, {left, right})};
+    Inputs inputs;
+    inputs.tensors = {{"a", StoredTensor::from(Tensor<float>({shape.m, shape.k}, {a.begin(), a.end()}))},
+                      {"b", StoredTensor::from(Tensor<float>({shape.k, shape.n}, {b.begin(), b.end()}))}};
+    const Tensor<double> c = evaluator.run(graph, inputs).layers.front().output.to_double();
+    return std::vector<float>(c.values.begin(), c.values.end());
+  };
+}
+
+RepeatedCalls repeat_product(const ProductKernel& kernel, const ProductShape& shape, std::int64_t calls,
+                             std::uint64_t seed) {
+  if (calls < 2) throw InvalidArgument("probe: calls are compared from 2 on, not " + std::to_string(calls));
+  probe::Caller caller(kernel, shape, true);
+  probe::RandomNumbers random(seed);
+  const std::vector<float> a = random(shape.m * shape.k), b = random(shape.k * shape.n);
+  const std::vector<float> first = caller(a, b);
+  RepeatedCalls found;
+  found.calls = calls;
+  std::set<std::size_t> differing;
+  for (std::int64_t call = 1; call < calls; ++call) {
+    const std::vector<float> other = caller(a, b);
+    bool differs = false;
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      if (std::bit_cast<std::uint32_t>(first[i]) == std::bit_cast<std::uint32_t>(other[i])) continue;
+      if (found.first_call < 0) {
+        found.first_call = call;
+        found.first_element = static_cast<std::int64_t>(i);
+        found.first = first[i];
+        found.other = other[i];
+      }
+      differs = true;
+      differing.insert(i);
+    }
+    found.differing_calls += differs ? 1 : 0;
+  }
+  found.differing_elements = std::ssize(differing);
+  return found;
+}
+
+}  // namespace driftbound

@@ -1,0 +1,214 @@
+#include "driftbound/evaluate/summation_tree.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "driftbound/num/errors.hpp"
+
+namespace driftbound {
+namespace {
+
+std::size_t place(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// Nodes and fused products, as they are added.
+class TreeWriter {
+public:
+  explicit TreeWriter(std::int64_t leaves) : leaves_(leaves), fused_(place(leaves), false) {}
+
+  std::int64_t add(std::int64_t left, std::int64_t right) {
+    nodes_.push_back({left, right});
+    return leaves_ + std::ssize(nodes_) - 1;
+  }
+  /// Products first ... first + count - 1 from left to right.
+  std::int64_t chain(std::int64_t first, std::int64_t count, bool fma) {
+    std::int64_t sum = first;
+    for (std::int64_t k = first + 1; k < first + count; ++k) {
+      sum = add(sum, k);
+      fused_[place(k)] = fma;
+    }
+    return sum;
+  }
+  std::int64_t halves(std::int64_t first, std::int64_t count, bool fma) {
+    if (count <= 2) return chain(first, count, fma);
+    const auto left = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(count - 1)));
+    const std::int64_t of_left = halves(first, left, fma);
+    return add(of_left, halves(first + left, count - left, fma));
+  }
+  SummationTree tree() && {
+    SummationTree result = canonical_tree(leaves_, nodes_);
+    result.fused = std::move(fused_);
+    return result;
+  }
+
+private:
+  std::int64_t leaves_;
+  std::vector<std::vector<std::int64_t>> nodes_;
+  std::vector<bool> fused_;
+};
+
+/// Writes the nodes of a tree in the canonical order.
+class CanonicalOrder {
+public:
+  CanonicalOrder(std::int64_t leaves, const std::vector<std::vector<std::int64_t>>& nodes)
+      : leaves_(leaves), nodes_(nodes), smallest_(nodes.size()) {
+    check();
+    for (std::size_t t = 0; t < nodes.size(); ++t) {
+      std::int64_t smallest = leaves_;
+      for (const std::int64_t child : nodes[t]) smallest = std::min(smallest, smallest_below(child));
+      smallest_[t] = smallest;
+    }
+  }
+
+  std::vector<std::vector<std::int64_t>> write() {
+    // A stack instead of recursion: chains of many products are as deep as they are long.
+    struct Visit {
+      std::int64_t node;
+      std::vector<std::int64_t> sorted, written;
+    };
+    std::vector<std::vector<std::int64_t>> result;
+    if (nodes_.empty()) return result;
+    std::vector<Visit> stack;
+    const auto enter = [&](std::int64_t node) { stack.push_back({node, sorted_children(node), {}}); };
+    enter(leaves_ + std::ssize(nodes_) - 1);
+    while (!stack.empty()) {
+      Visit& top = stack.back();
+      if (top.written.size() < top.sorted.size()) {
+        const std::int64_t next = top.sorted[top.written.size()];
+        if (next < leaves_)
+          top.written.push_back(next);
+        else
+          enter(next);
+        continue;
+      }
+      result.push_back(std::move(top.written));
+      stack.pop_back();
+      if (!stack.empty()) stack.back().written.push_back(leaves_ + std::ssize(result) - 1);
+    }
+    return result;
+  }
+
+private:
+  std::int64_t smallest_below(std::int64_t child) const {
+    return child < leaves_ ? child : smallest_[place(child - leaves_)];
+  }
+  std::vector<std::int64_t> sorted_children(std::int64_t node) const {
+    std::vector<std::int64_t> children = nodes_[place(node - leaves_)];
+    std::sort(children.begin(), children.end(),
+              [&](std::int64_t a, std::int64_t b) { return smallest_below(a) < smallest_below(b); });
+    return children;
+  }
+  /// Every leaf and every node but the last is added once, after it was formed.
+  void check() const {
+    const std::int64_t all = leaves_ + std::ssize(nodes_);
+    std::vector<bool> used(place(std::max<std::int64_t>(all, 0)), false);
+    bool is_tree = leaves_ >= 1;
+    for (std::int64_t t = 0; is_tree && t < std::ssize(nodes_); ++t) {
+      is_tree = nodes_[place(t)].size() >= 2;
+      for (const std::int64_t child : nodes_[place(t)]) {
+        is_tree = is_tree && child >= 0 && child < leaves_ + t && !used[place(child)];
+        if (is_tree) used[place(child)] = true;
+      }
+    }
+    if (is_tree) is_tree = std::count(used.begin(), used.end(), false) == 1 && !used.back();
+    if (!is_tree) throw InvalidArgument("summation tree: these nodes do not add every product once");
+  }
+
+  std::int64_t leaves_;
+  const std::vector<std::vector<std::int64_t>>& nodes_;
+  std::vector<std::int64_t> smallest_;
+};
+
+bool agrees(const SummationTree& tree, const SummationOrder& order) {
+  const SummationTree declared = tree_of(order, tree.leaves);
+  return tree.same_sums(declared) && (tree.fused.empty() || tree.fused == declared.fused);
+}
+
+/// Products in the first chain of a tree that adds chains one after the other: as many as the second summand of the
+/// second sum from the root has, or of the root where there are two chains.
+std::optional<std::int64_t> chain_guess(const SummationTree& tree) {
+  std::vector<std::int64_t> below(tree.nodes.size());
+  const auto count = [&](std::int64_t child) { return child < tree.leaves ? 1 : below[place(child - tree.leaves)]; };
+  for (std::size_t t = 0; t < tree.nodes.size(); ++t)
+    for (const std::int64_t child : tree.nodes[t]) below[t] += count(child);
+  const std::vector<std::int64_t>& root = tree.nodes.back();
+  if (root.size() != 2) return std::nullopt;
+  const std::int64_t rest = count(root[0]), last = count(root[1]);
+  if (root[0] < tree.leaves) return rest;
+  const std::vector<std::int64_t>& next = tree.nodes[place(root[0] - tree.leaves)];
+  // One chain and a shorter last one, or more chains: those before the last one are of one length.
+  if (next.size() == 2 && count(next[1]) >= last && count(next[1]) > 1) return count(next[1]);
+  return rest;
+}
+
+}  // namespace
+
+std::int64_t SummationTree::height() const {
+  std::vector<std::int64_t> heights(nodes.size(), 0);
+  for (std::size_t t = 0; t < nodes.size(); ++t)
+    for (const std::int64_t child : nodes[t])
+      heights[t] = std::max(heights[t], 1 + (child < leaves ? 0 : heights[place(child - leaves)]));
+  return heights.empty() ? 0 : heights.back();
+}
+
+bool SummationTree::is_binary() const {
+  return std::all_of(nodes.begin(), nodes.end(), [](const auto& children) { return children.size() == 2; });
+}
+
+std::int64_t SummationTree::products_at_once() const {
+  std::int64_t most = 0;
+  for (const std::vector<std::int64_t>& children : nodes)
+    most = std::max<std::int64_t>(
+        most, std::count_if(children.begin(), children.end(), [&](std::int64_t child) { return child < leaves; }));
+  return most;
+}
+
+SummationTree canonical_tree(std::int64_t leaves, const std::vector<std::vector<std::int64_t>>& nodes) {
+  SummationTree tree;
+  tree.leaves = leaves;
+  tree.nodes = CanonicalOrder(leaves, nodes).write();
+  return tree;
+}
+
+SummationTree tree_of(const SummationOrder& order, std::int64_t n) {
+  if (n < 1) throw InvalidArgument("summation tree: a sum has at least one product, not " + std::to_string(n));
+  if (!order.gives_partial_sums())
+    throw InvalidArgument("summation tree: the order '" + to_string(order) + "' does not say which sums are formed");
+  TreeWriter writer(n);
+  if (order.kind == SummationOrder::Kind::pairwise) {
+    writer.halves(0, n, order.fma);
+    return std::move(writer).tree();
+  }
+  std::int64_t first = 0, total = 0;
+  for (const std::int64_t length : chain_lengths(order, n)) {
+    const std::int64_t sum = writer.chain(first, length, order.fma);
+    total = first == 0 ? sum : writer.add(total, sum);
+    first += length;
+  }
+  return std::move(writer).tree();
+}
+
+SummationOrder order_of(const SummationTree& tree, const SummationOrder& preferred) {
+  using Kind = SummationOrder::Kind;
+  if (preferred.gives_partial_sums() && agrees(tree, preferred)) return preferred;
+  std::vector<SummationOrder> candidates = {{Kind::sequential, 0, false}, {Kind::pairwise, 0, false}};
+  if (tree.leaves > 1)
+    if (const std::optional<std::int64_t> chain = chain_guess(tree)) {
+      candidates.push_back({Kind::blocked, *chain, false});
+      candidates.push_back({Kind::split_k, (tree.leaves + *chain - 1) / *chain, false});
+    }
+  for (SummationOrder order : candidates)
+    for (const bool fma : {false, true}) {
+      order.fma = fma;
+      if (agrees(tree, order)) return order;
+    }
+  if (!tree.is_binary()) return {};
+  return {Kind::height, std::max<std::int64_t>(tree.height(), 1), false};
+}
+
+}  // namespace driftbound

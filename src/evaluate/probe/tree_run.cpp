@@ -1,0 +1,142 @@
+#include "evaluate/probe/tree_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "evaluate/probe/arithmetic_probe.hpp"
+
+namespace driftbound::probe {
+namespace {
+
+constexpr int of_float = 24, of_double = 53;
+
+/// A number with its exponent, as a step of a matrix unit aligns it: products by the sum of their operands' exponents.
+struct Addend {
+  double value = 0.0;
+  int exponent = 0;
+};
+
+class Run {
+public:
+  Run(const TreeIndex& index, const TreeArithmetic& arithmetic, const std::function<float(std::int64_t)>& a,
+      const std::function<float(std::int64_t)>& b)
+      : index_(index), tree_(index.tree()), arithmetic_(arithmetic), has_steps_(!tree_.is_binary()) {
+    for (std::int64_t k = 0; k < tree_.leaves; ++k) {
+      a_.push_back(read(a(k), arithmetic.left));
+      b_.push_back(read(b(k), arithmetic.right));
+    }
+    sums_.resize(tree_.nodes.size());
+  }
+
+  float result() {
+    if (tree_.nodes.empty()) return static_cast<float>(rounded_product(0));
+    for (std::size_t t = 0; t < tree_.nodes.size(); ++t) {
+      const std::int64_t node = tree_.leaves + static_cast<std::int64_t>(t);
+      sums_[t] = is_step(index_, node, has_steps_) ? step(node) : addition(tree_.nodes[t]);
+    }
+    return static_cast<float>(sums_.back());
+  }
+
+private:
+  static float read(float x, const ProbedReading& reading) {
+    const Format& f = format(reading.format().value());
+    return static_cast<float>(round_to(x, f, reading.rounding.value_or(Rounding::nearest_even)));
+  }
+
+  double exact_product(std::int64_t k) const {
+    const auto slot = static_cast<std::size_t>(k);
+    return static_cast<double>(a_[slot]) * static_cast<double>(b_[slot]);
+  }
+  bool is_double() const { return arithmetic_.additions && arithmetic_.additions->precision == of_double; }
+  double rounded_product(std::int64_t k) const {
+    return is_double() ? exact_product(k) : static_cast<double>(static_cast<float>(exact_product(k)));
+  }
+  bool is_fused(std::int64_t id) const {
+    return index_.is_product(id) && !tree_.fused.empty() && tree_.fused[static_cast<std::size_t>(id)];
+  }
+  double value(std::int64_t id) const {
+    return index_.is_product(id) ? rounded_product(id) : sums_[static_cast<std::size_t>(id - tree_.leaves)];
+  }
+
+  double addition(const std::vector<std::int64_t>& children) const {
+    const bool is_first = is_fused(children[0]);
+    const std::int64_t x = children[is_first ? 0 : 1], y = children[is_first ? 1 : 0];
+    if (is_double()) return value(x) + value(y);
+    if (!is_fused(x)) return static_cast<double>(static_cast<float>(value(x)) + static_cast<float>(value(y)));
+    const auto slot = static_cast<std::size_t>(x);
+    return static_cast<double>(std::fma(a_[slot], b_[slot], static_cast<float>(value(y))));
+  }
+
+  Addend addend(std::int64_t id) const {
+    if (!index_.is_product(id)) return {value(id), std::ilogb(value(id))};
+    const auto slot = static_cast<std::size_t>(id);
+    return {exact_product(id), std::ilogb(a_[slot]) + std::ilogb(b_[slot])};
+  }
+
+  double step(std::int64_t node) const {
+    std::vector<Addend> addends;
+    int largest = std::numeric_limits<int>::min();
+    for (const std::int64_t child : index_.children(node)) {
+      const Addend one = addend(child);
+      if (one.value == 0.0) continue;
+      addends.push_back(one);
+      largest = std::max(largest, one.exponent);
+    }
+    if (addends.empty()) return 0.0;
+    const StepArithmetic& steps = *arithmetic_.steps;
+    const int quantum = largest - *steps.fraction_bits;
+    double sum = 0.0;
+    for (const Addend& one : addends) sum += std::trunc(std::ldexp(one.value, -quantum));
+    return round_to(std::ldexp(sum, quantum), format(FormatId::fp32),
+                    steps.sums.rounding.value_or(Rounding::toward_zero));
+  }
+
+  const TreeIndex& index_;
+  const SummationTree& tree_;
+  const TreeArithmetic& arithmetic_;
+  bool has_steps_;
+  std::vector<float> a_, b_;
+  std::vector<double> sums_;
+};
+
+std::string obstacle_of_reading(const ProbedReading& reading) {
+  if (!reading.format())
+    return "operands are read with " + std::to_string(reading.precision) + " bits up to 2^" +
+           std::to_string(reading.highest_power) + ", which is no format known here";
+  if (reading.precision < of_float && !reading.rounding) return "how operands are rounded is not known";
+  return "";
+}
+
+std::string obstacle_of_additions(const SumRounding& additions) {
+  if (additions.precision != of_float && additions.precision != of_double)
+    return "sums are kept with " + std::to_string(additions.precision) + " bits, which is no format known here";
+  if (additions.rounding != Rounding::nearest_even) return "sums are not rounded to nearest even";
+  return "";
+}
+
+std::string obstacle_of_steps(const StepArithmetic& steps) {
+  constexpr int most = 40;  // sums of addends are exact in double
+  if (!steps.fraction_bits || *steps.fraction_bits > most) return "steps cut nothing off that could be seen";
+  if (steps.sums.precision != of_float && *steps.fraction_bits >= of_float)
+    return "sums of steps are kept with " + std::to_string(steps.sums.precision) + " bits";
+  return "";
+}
+
+}  // namespace
+
+std::string obstacle_to_run(const TreeArithmetic& arithmetic) {
+  for (const ProbedReading* reading : {&arithmetic.left, &arithmetic.right})
+    if (const std::string obstacle = obstacle_of_reading(*reading); !obstacle.empty()) return obstacle;
+  if (arithmetic.additions)
+    if (const std::string obstacle = obstacle_of_additions(*arithmetic.additions); !obstacle.empty()) return obstacle;
+  return arithmetic.steps ? obstacle_of_steps(*arithmetic.steps) : "";
+}
+
+float run_along(const TreeIndex& index, const TreeArithmetic& arithmetic, const std::function<float(std::int64_t)>& a,
+                const std::function<float(std::int64_t)>& b) {
+  return Run(index, arithmetic, a, b).result();
+}
+
+}  // namespace driftbound::probe

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "driftbound/evaluate/probe.hpp"
+#include "evaluate/probe/tree_index.hpp"
+
+namespace driftbound::probe {
+
+/// The arithmetic in which sums are formed along a tree.
+struct TreeArithmetic {
+  ProbedReading left, right;
+  std::optional<SumRounding> additions;
+  std::optional<StepArithmetic> steps;
+};
+
+/// Why sums in this arithmetic cannot be computed here; empty where they can.
+std::string obstacle_to_run(const TreeArithmetic& arithmetic);
+
+/// The sum of a(k) b(k) along the tree, in an arithmetic without obstacle.
+float run_along(const TreeIndex& index, const TreeArithmetic& arithmetic, const std::function<float(std::int64_t)>& a,
+                const std::function<float(std::int64_t)>& b);
+
+}  // namespace driftbound::probe

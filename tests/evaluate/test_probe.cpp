@@ -1,0 +1,367 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "driftbound/evaluate/probe.hpp"
+#include "driftbound/num/errors.hpp"
+#include "support/load_errors.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+
+namespace {
+
+ProductKernel kernel_in(const std::string& arithmetic, const std::string& order) {
+  return product_kernel(cpu_evaluator(cpu_arithmetic(arithmetic, parse_summation_order(order))));
+}
+
+/// A kernel that computes every element by itself.
+template <class Element>
+ProductKernel by_element(Element element) {
+  return [element](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
+    std::vector<float> c, row(static_cast<std::size_t>(shape.k)), column(row.size());
+    for (std::int64_t i = 0; i < shape.m; ++i)
+      for (std::int64_t j = 0; j < shape.n; ++j) {
+        for (std::int64_t k = 0; k < shape.k; ++k) {
+          row[static_cast<std::size_t>(k)] = a[static_cast<std::size_t>(i * shape.k + k)];
+          column[static_cast<std::size_t>(k)] = b[static_cast<std::size_t>(k * shape.n + j)];
+        }
+        c.push_back(element(row, column, i, j));
+      }
+    return c;
+  };
+}
+
+using Row = std::vector<float>;
+
+float from_left(const Row& a, const Row& b) {
+  float sum = 0.0F;
+  for (std::size_t k = 0; k < a.size(); ++k) sum += a[k] * b[k];
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("every order of the CPU is found as it is declared") {
+  for (const std::string order : {"sequential", "pairwise", "blocked:8", "blocked:3", "split-k:2", "split-k:7"})
+    for (const std::string fma : {"", "+fma"})
+      for (const std::int64_t n : {1, 2, 3, 5, 8, 17, 64, 100}) {
+        CAPTURE(order + fma);
+        CAPTURE(n);
+        const SummationOrder declared = parse_summation_order(order + fma);
+        ProbeOptions options;
+        options.expected = declared;
+        const ProbeFindings found = probe_product(kernel_in("fp32", order + fma), {32, n, 2}, options);
+        CHECK(found.tree() == tree_of(declared, n));
+        CHECK(to_string(found.order) == order + fma);
+        CHECK(found.is_confirmed());
+        CHECK(found.classes.size() == 1);
+        if (n > 1) CHECK(found.additions.value().precision == 24);
+        if (n > 1) CHECK(found.additions.value().rounding == Rounding::nearest_even);
+      }
+}
+
+TEST_CASE("orders over many products") {
+  for (const std::string order : {"sequential+fma", "pairwise", "blocked:8+fma", "split-k:7"}) {
+    CAPTURE(order);
+    ProbeOptions options;
+    options.expected = parse_summation_order(order);
+    const ProbeFindings found = probe_product(kernel_in("fp32", order), {256, 1000, 1}, options);
+    CHECK(found.tree() == tree_of(parse_summation_order(order), 1000));
+    CHECK(to_string(found.order) == order);
+  }
+  const ProbeFindings found = probe_product(kernel_in("fp32", "pairwise+fma"), {256, 4096, 1});
+  CHECK(found.tree() == tree_of(parse_summation_order("pairwise+fma"), 4096));
+}
+
+TEST_CASE("the operands of narrow arithmetics are found to be rounded, and their products to be exact") {
+  struct Case {
+    const char* name;
+    FormatId format;
+  };
+  for (const Case& one : {Case{"fp32", FormatId::fp32}, Case{"tf32", FormatId::tf32}, Case{"bf16", FormatId::bf16},
+                          Case{"fp16", FormatId::fp16}}) {
+    CAPTURE(one.name);
+    const ProbeFindings found = probe_product(kernel_in(one.name, "blocked:8"), {16, 40, 3});
+    CHECK(found.left.format() == one.format);
+    CHECK(found.right.format() == one.format);
+    CHECK(found.left.keeps_subnormals() == true);
+    if (one.format != FormatId::fp32) CHECK(found.right.rounding == Rounding::nearest_even);
+    CHECK(found.tree().same_sums(tree_of(parse_summation_order("blocked:8"), 40)));
+    CHECK(found.is_confirmed());
+  }
+}
+
+namespace {
+
+/// A matrix unit in integers: `block` products and the running sum are cut behind F bits of the largest of them, added
+/// exactly, and cut to 24 bits.
+__extension__ using Wide = __int128;
+
+struct IntegerUnit {
+  std::size_t block;
+  int fraction_bits;
+
+  struct Exact {
+    Wide significand = 0;
+    int exponent = 0;  ///< of its last bit
+    int leading = std::numeric_limits<int>::min();
+  };
+
+  static Exact exact(float x) {
+    if (x == 0.0F) return {};
+    int exponent = 0;
+    const float fraction = std::frexp(x, &exponent);
+    return {static_cast<Wide>(std::ldexp(fraction, 24)), exponent - 24, exponent - 1};
+  }
+  static Exact product(float a, float b) {
+    const Exact x = exact(a), y = exact(b);
+    if (x.significand == 0 || y.significand == 0) return {};
+    return {x.significand * y.significand, x.exponent + y.exponent, x.leading + y.leading};
+  }
+  static Wide aligned(const Exact& x, int quantum) {
+    const int shift = quantum - x.exponent;
+    const Wide size = x.significand < 0 ? -x.significand : x.significand;
+    const Wide moved = shift > 120 ? 0 : shift >= 0 ? size >> shift : size << -shift;
+    return x.significand < 0 ? -moved : moved;
+  }
+  static float cut(Wide sum, int quantum) {
+    const bool is_negative = sum < 0;
+    if (is_negative) sum = -sum;
+    while (sum >= (static_cast<Wide>(1) << 24)) {
+      sum >>= 1;
+      ++quantum;
+    }
+    const float size = std::ldexp(static_cast<float>(static_cast<std::int64_t>(sum)), quantum);
+    return is_negative ? -size : size;
+  }
+
+  float operator()(const Row& a, const Row& b) const {
+    float sum = 0.0F;
+    for (std::size_t first = 0; first < a.size(); first += block) {
+      std::vector<Exact> addends = {exact(sum)};
+      for (std::size_t k = first; k < std::min(a.size(), first + block); ++k) addends.push_back(product(a[k], b[k]));
+      int largest = std::numeric_limits<int>::min();
+      for (const Exact& one : addends) largest = std::max(largest, one.leading);
+      if (largest == std::numeric_limits<int>::min()) continue;
+      Wide total = 0;
+      for (const Exact& one : addends)
+        if (one.significand != 0) total += aligned(one, largest - fraction_bits);
+      sum = cut(total, largest - fraction_bits);
+    }
+    return sum;
+  }
+};
+
+float bf16_cut(float x) {
+  int exponent = 0;
+  const float fraction = std::frexp(x, &exponent);
+  return std::ldexp(std::trunc(std::ldexp(fraction, 8)), exponent - 8);
+}
+
+}  // namespace
+
+TEST_CASE("a matrix unit's block, bits and rounding are found") {
+  struct Case {
+    IntegerUnit unit;
+    std::int64_t n;
+  };
+  for (const Case& one : {Case{{4, 23}, 64}, Case{{8, 24}, 64}, Case{{8, 25}, 61}, Case{{16, 25}, 100},
+                          Case{{8, 24}, 65}, Case{{4, 13}, 64}}) {
+    CAPTURE(one.unit.block);
+    CAPTURE(one.unit.fraction_bits);
+    CAPTURE(one.n);
+    const auto kernel = by_element([&](Row a, Row b, std::int64_t, std::int64_t) {
+      for (float& x : a) x = bf16_cut(x);
+      for (float& x : b) x = bf16_cut(x);
+      return one.unit(a, b);
+    });
+    const ProbeFindings found = probe_product(kernel, {32, one.n, 2});
+    CHECK(found.left.format() == FormatId::bf16);
+    CHECK(found.left.rounding == Rounding::toward_zero);
+    REQUIRE(found.steps.has_value());
+    CHECK(found.steps->block == static_cast<std::int64_t>(one.unit.block));
+    CHECK(found.steps->fraction_bits == one.unit.fraction_bits);
+    if (one.unit.fraction_bits >= 23) CHECK(found.steps->sums.precision == 24);
+    if (one.unit.fraction_bits >= 23) CHECK(found.steps->sums.rounding == Rounding::toward_zero);
+    CHECK(found.is_confirmed());
+    const ArithmeticModel model = arithmetic_of(found, "unit");
+    CHECK(model.tensor_core.value().fraction_bits == one.unit.fraction_bits);
+    CHECK(model.tensor_core.value().cuts_operands);
+  }
+}
+
+TEST_CASE("sums in double, toward zero, of rows, and rows of a call that are computed in other orders") {
+  const auto in_double = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+    double sum = 0.0;
+    for (std::size_t k = 0; k < a.size(); ++k) sum += static_cast<double>(a[k]) * static_cast<double>(b[k]);
+    return static_cast<float>(sum);
+  });
+  const ProbeFindings wide = probe_product(in_double, {16, 50, 1});
+  CHECK(wide.additions.value().precision == 53);
+  CHECK(wide.is_confirmed());
+  CHECK(arithmetic_of(wide, "wide").accumulator == FormatId::fp64);
+
+  const auto by_row = by_element([](Row a, Row b, std::int64_t row, std::int64_t) {
+    if (row >= 12) {
+      std::reverse(a.begin(), a.end());
+      std::reverse(b.begin(), b.end());
+    }
+    return from_left(a, b);
+  });
+  const ProbeFindings rows = probe_product(by_row, {16, 40, 3});
+  REQUIRE(rows.classes.size() == 2);
+  CHECK(rows.classes[0].elements == 36);
+  CHECK(rows.classes[1].first_row == 12);
+  CHECK(rows.is_confirmed());
+  CHECK(words_for(*rows.classes[0].tree) == "40 products added from left to right");
+  CHECK(words_for(*rows.classes[1].tree) == "40 products added from right to left");
+  CHECK(to_string(arithmetic_of(rows, "rows").order) == "height:39");
+
+  const auto rows_in_turn = [](std::int64_t count, std::int64_t length, std::span<const float> values) {
+    std::vector<float> sums(static_cast<std::size_t>(count), 0.0F);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      for (std::int64_t k = 0; k < length; ++k)
+        sums[i] += values[i * static_cast<std::size_t>(length) + static_cast<std::size_t>(k)];
+    return sums;
+  };
+  const ProbeFindings sums = probe_sum(rows_in_turn, 20, 30);
+  CHECK(to_string(sums.order) == "sequential");
+  CHECK(sums.is_confirmed());
+  CHECK(sums.keeps_subnormal_results == true);
+}
+
+TEST_CASE("columns hold masks where there are more of them, and the last column may have a tree of its own") {
+  const auto by_column = by_element([](Row a, Row b, std::int64_t, std::int64_t column) {
+    if (column == 40) std::rotate(a.begin(), a.begin() + 3, a.end()), std::rotate(b.begin(), b.begin() + 3, b.end());
+    return from_left(a, b);
+  });
+  const ProbeFindings found = probe_product(by_column, {1, 24, 41});
+  REQUIRE(found.classes.size() == 2);
+  CHECK(found.classes[0].elements == 40);
+  CHECK(to_string(found.order) == "sequential");
+  CHECK(found.is_confirmed());
+}
+
+TEST_CASE("patterns are named") {
+  const auto lanes = [](std::size_t count, bool pairwise, std::size_t length) {
+    return by_element([=](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+      Row sums(count, 0.0F);
+      const std::size_t whole = a.size() / count * count;
+      for (std::size_t k = 0; k < std::min(length, whole); ++k) sums[k % count] += a[k] * b[k];
+      for (std::size_t half = count / 2; half > 0; half /= 2)
+        for (std::size_t i = 0; i < half; ++i)
+          sums[i] = pairwise ? sums[2 * i] + sums[2 * i + 1] : sums[i] + sums[i + half];
+      for (std::size_t k = whole; k < a.size(); ++k) sums[0] += a[k] * b[k];
+      return sums[0];
+    });
+  };
+  CHECK(words_for(probe_product(lanes(8, true, 1000), {8, 64, 1}).tree()) ==
+        "64 products: 8 chains, product k in chain k mod 8, each added from left to right; the chains are added "
+        "pairwise");
+  CHECK(
+      words_for(probe_product(lanes(4, false, 1000), {8, 42, 1}).tree()) ==
+      "42 products: the first 40: 4 chains, product k in chain k mod 4, each added from left to right; the chains are "
+      "added in pairs half of their number apart; then the last 2 are added one by one");
+  CHECK(
+      words_for(tree_of(parse_summation_order("blocked:8"), 64)) ==
+      "64 products: 8 blocks, 8 consecutive products in each, each added from left to right; the blocks are added from "
+      "left to right");
+  CHECK(
+      words_for(tree_of(parse_summation_order("blocked:8"), 60)) ==
+      "60 products: 8 blocks, 8 consecutive products in each but the last, which has 4, each added from left to right; "
+      "the blocks are added from left to right");
+  CHECK(words_for(tree_of(parse_summation_order("pairwise"), 60)) == "60 products added pairwise");
+  CHECK(words_for(canonical_tree(1, {})) == "1 product");
+  CHECK(words_for(canonical_tree(5, {{0, 3}, {1, 4}, {5, 2}, {7, 6}})) ==
+        "5 products, added in no pattern that has a name here; each passes through 3 additions at most");
+}
+
+TEST_CASE("what is no tree of sums is said, not guessed") {
+  const auto by_size = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+    Row products;
+    for (std::size_t k = 0; k < a.size(); ++k) products.push_back(a[k] * b[k]);
+    std::stable_sort(products.begin(), products.end(), [](float x, float y) { return std::abs(x) < std::abs(y); });
+    float sum = 0.0F;
+    for (const float x : products) sum += x;
+    return sum;
+  });
+  CHECK_THROWS_AS(probe_product(by_size, {16, 20, 1}), Unsupported);
+  // The order depends on the first number: masks with M there are added from the right.
+  const auto by_first = by_element([](Row a, Row b, std::int64_t, std::int64_t) {
+    if (std::abs(a[0]) < 0.5F && a[0] != 0.0F) {
+      std::reverse(a.begin(), a.end());
+      std::reverse(b.begin(), b.end());
+    }
+    return from_left(a, b);
+  });
+  CHECK_THROWS_AS(probe_product(by_first, {16, 20, 1}), Unsupported);
+  const auto in_bf16 = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+    float sum = 0.0F;
+    for (std::size_t k = 0; k < a.size(); ++k)
+      sum = static_cast<float>(
+          round_to(static_cast<double>(sum + a[k] * b[k]), format(FormatId::bf16), Rounding::nearest_even));
+    return sum;
+  });
+  CHECK_THROWS_WITH_AS(probe_product(in_bf16, {16, 1000, 1}), doctest::Contains("do not hold so many units exactly"),
+                       Unsupported);
+  std::mt19937_64 draw(1);
+  const auto at_random = by_element([&](Row a, Row b, std::int64_t, std::int64_t) {
+    std::mt19937_64 first = draw, second = draw;
+    draw();
+    std::shuffle(a.begin(), a.end(), first);
+    std::shuffle(b.begin(), b.end(), second);
+    return from_left(a, b);
+  });
+  CHECK_THROWS_WITH_AS(probe_product(at_random, {16, 50, 1}), doctest::Contains("from call to call"), Unsupported);
+  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp32", "pairwise"), {1, 64, 1}, {.calls = 20}),
+                       doctest::Contains("more than 20 calls"), Unsupported);
+}
+
+TEST_CASE("kernels that fail, or return something else, are named") {
+  const auto failing = [](const ProductShape&, std::span<const float>, std::span<const float>) -> std::vector<float> {
+    throw std::runtime_error("out of paper");
+  };
+  CHECK_THROWS_WITH_AS(probe_product(failing, {2, 3, 4}), doctest::Contains("(call 1, [2, 3] x [3, 4]): out of paper"),
+                       InvalidArgument);
+  const auto short_result = [](const ProductShape&, std::span<const float>, std::span<const float>) {
+    return std::vector<float>(7);
+  };
+  CHECK_THROWS_WITH_AS(probe_product(short_result, {2, 3, 4}), doctest::Contains("7 numbers instead of 8"),
+                       InvalidArgument);
+  for (const float odd : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    const auto kernel = [odd](const ProductShape& shape, std::span<const float>, std::span<const float>) {
+      std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n), 1.0F);
+      c[5] = odd;
+      return c;
+    };
+    CHECK_THROWS_WITH_AS(probe_product(kernel, {2, 3, 4}), doctest::Contains("element [1, 1] of the result is"),
+                         Unsupported);
+  }
+  CHECK_THROWS_AS(probe_product(kernel_in("fp32", "pairwise"), {0, 3, 4}), InvalidArgument);
+  CHECK_THROWS_AS(canonical_tree(3, {{0, 1}, {0, 2}}), InvalidArgument);
+  CHECK_THROWS_AS(tree_of(parse_summation_order("height:3"), 4), InvalidArgument);
+}
+
+TEST_CASE("repeated calls are compared bit for bit") {
+  CHECK(repeat_product(kernel_in("fp32", "pairwise"), {4, 30, 5}, 10, 1).differing_calls == 0);
+  int calls = 0;
+  const auto sometimes = [&calls](const ProductShape& shape, std::span<const float>, std::span<const float>) {
+    std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n), 1.0F);
+    if (++calls == 3) c[6] = 2.0F;
+    return c;
+  };
+  const RepeatedCalls found = repeat_product(sometimes, {4, 30, 5}, 5, 1);
+  CHECK(found.differing_calls == 1);
+  CHECK(found.first_call == 2);
+  CHECK(found.first_element == 6);
+  CHECK(found.other == 2.0F);
+  CHECK_THROWS_AS(repeat_product(sometimes, {4, 30, 5}, 1, 1), InvalidArgument);
+}
