@@ -46,7 +46,7 @@ bool is_unknown(const std::string& first, const std::vector<cli::Verb>& verbs) {
 }
 
 int complain_about(const std::string& unknown, const std::vector<cli::Verb>& verbs) {
-  const bool is_planned = unknown == "probe" || unknown == "study";
+  const bool is_planned = unknown == "study";
   return complain(fmt::format("there is no verb '{}'{}; there are: {}", unknown, is_planned ? " in this version" : "",
                               names_of(verbs)),
                   is_planned ? cli::exit_not_available : cli::exit_bad_input);

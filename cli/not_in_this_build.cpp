@@ -1,4 +1,4 @@
-// Stands in for report.cpp, drift.cpp, tolerance.cpp and certify.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
+// Stands in for report.cpp, drift.cpp, tolerance.cpp, certify.cpp and probe.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -26,6 +26,10 @@ Verb drift() {
 
 Verb tolerance() {
   return stand_in("tolerance", "this build records only; a full build says what kernels may be off");
+}
+
+Verb probe() {
+  return stand_in("probe", "this build records only; a full build probes kernels, on this machine too");
 }
 
 Verb certify() {

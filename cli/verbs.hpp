@@ -22,9 +22,10 @@ Verb capture();
 Verb certify();
 Verb drift();
 Verb tolerance();
+Verb probe();
 Verb inspect();
 inline std::vector<Verb> verbs() {
-  return {report(), drift(), tolerance(), capture(), certify(), inspect()};
+  return {report(), drift(), tolerance(), capture(), certify(), probe(), inspect()};
 }
 
 }  // namespace driftbound::cli

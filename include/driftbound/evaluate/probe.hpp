@@ -97,7 +97,9 @@ ProbeFindings probe_product(const ProductKernel& kernel, const ProductShape& sha
 ProbeFindings probe_sum(const SumKernel& kernel, std::int64_t rows, std::int64_t length,
                         const ProbeOptions& options = {});
 
-/// MatMul by an evaluator.
+/// One MatMul, of the inputs "a" and "b".
+Graph product_graph(const ProductShape& shape);
+/// This product by an evaluator.
 ProductKernel product_kernel(const Evaluator& evaluator);
 
 /// The arithmetic found, to judge runs by.

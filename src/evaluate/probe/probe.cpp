@@ -350,18 +350,22 @@ ArithmeticModel arithmetic_of(const ProbeFindings& findings, const std::string& 
   return model;
 }
 
+Graph product_graph(const ProductShape& shape) {
+  Graph graph;
+  const auto input = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+    return graph.add_input(name, ElementType::f32, {{rows, ""}, {columns, ""}});
+  };
+  const ValueId left = input("a", shape.m, shape.k), right = input("b", shape.k, shape.n);
+  graph.outputs = {graph.add_node("c", op::MatMul{}, {left, right})};
+  return graph;
+}
+
 ProductKernel product_kernel(const Evaluator& evaluator) {
   return [evaluator](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
-    Graph graph;
-    const auto input = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-      return graph.add_input(name, ElementType::f32, {{rows, ""}, {columns, ""}});
-    };
-    const ValueId left = input("a", shape.m, shape.k), right = input("b", shape.k, shape.n);
-    graph.outputs = {graph.add_node("c", op::MatMul{}, {left, right})};
     Inputs inputs;
     inputs.tensors = {{"a", StoredTensor::from(Tensor<float>({shape.m, shape.k}, {a.begin(), a.end()}))},
                       {"b", StoredTensor::from(Tensor<float>({shape.k, shape.n}, {b.begin(), b.end()}))}};
-    const Tensor<double> c = evaluator.run(graph, inputs).layers.front().output.to_double();
+    const Tensor<double> c = evaluator.run(product_graph(shape), inputs).layers.front().output.to_double();
     return std::vector<float>(c.values.begin(), c.values.end());
   };
 }

@@ -1,0 +1,298 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/probe_report.hpp"
+#include "analysis/text.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+std::string_view words_of(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::nearest_even:
+      return "to nearest, ties to even";
+    case Rounding::nearest_away:
+      return "to nearest, ties away from zero";
+    case Rounding::toward_zero:
+      return "toward zero";
+    case Rounding::up:
+      return "upward";
+    case Rounding::down:
+      return "downward";
+  }
+  return "";
+}
+
+std::string_view key_of(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::nearest_even:
+      return "nearest-even";
+    case Rounding::nearest_away:
+      return "nearest-away";
+    case Rounding::toward_zero:
+      return "toward-zero";
+    case Rounding::up:
+      return "up";
+    case Rounding::down:
+      return "down";
+  }
+  return "";
+}
+
+std::string shape_text(const ProductShape& shape, bool is_sum) {
+  return is_sum ? fmt::format("{} rows of {}", shape.m, shape.k)
+                : fmt::format("[{}, {}] x [{}, {}]", shape.m, shape.k, shape.k, shape.n);
+}
+
+std::string kept_or_flushed(const std::optional<bool>& is_kept) {
+  return !is_kept ? "not known" : *is_kept ? "kept" : "flushed to zero";
+}
+
+std::string reading_text(const ProbedReading& reading) {
+  const std::optional<FormatId> id = reading.format();
+  std::string text =
+      id ? std::string(format(*id).name) : fmt::format("{} bits, up to 2^{}", reading.precision, reading.highest_power);
+  if (reading.precision >= 24) return text + ", as they are";
+  return text + (reading.rounding ? fmt::format(", rounded {}", words_of(*reading.rounding)) : ", rounded unlike IEEE");
+}
+
+std::string sums_text(const SumRounding& sums) {
+  return fmt::format("{} bits, {}", sums.precision, sums.rounding ? words_of(*sums.rounding) : "rounding not seen");
+}
+
+std::string steps_text(const StepArithmetic& steps) {
+  const std::string bits = steps.fraction_bits
+                               ? fmt::format("cut {} bits behind the largest addend", *steps.fraction_bits)
+                               : "not cut within what operands can show";
+  return fmt::format("{} products and the running sum at a time, {}; sums {}", steps.block, bits,
+                     sums_text(steps.sums));
+}
+
+/// "all", "none" or how many products are added without being rounded.
+std::string fused_text(const SummationTree& tree) {
+  if (tree.fused.empty()) return "not seen: products are exact";
+  const auto count = std::count(tree.fused.begin(), tree.fused.end(), true);
+  if (count == 0) return "no: every product is rounded";
+  return fmt::format("yes: {} of {} products are not rounded before they are added", count, tree.leaves);
+}
+
+std::string bits_text(const ElementClass& found) {
+  if (found.verified == 0) return "not verified";
+  return fmt::format("{} of {}", found.equal_bits, found.verified);
+}
+
+Table facts_of(const ProbeFindings& findings, bool is_sum) {
+  Table table{{{"", 18, true}, {"found", 60, true}}};
+  const auto add = [&](const char* name, std::string text) {
+    table.rows.push_back({{std::string(name), std::move(text)}});
+  };
+  add("order", to_string(findings.order));
+  add(is_sum ? "operand" : "left operand", reading_text(findings.left));
+  if (!is_sum) add("right operand", reading_text(findings.right));
+  if (!is_sum) add("fused multiply-add", fused_text(findings.tree()));
+  if (findings.additions) add("additions", sums_text(*findings.additions));
+  if (findings.steps) add("steps", steps_text(*findings.steps));
+  add("subnormals", fmt::format("operands {}, results {}", kept_or_flushed(findings.left.keeps_subnormals()),
+                                kept_or_flushed(findings.keeps_subnormal_results)));
+  return table;
+}
+
+Section section_of(const ProbeReport& report, const ProbedShape& probed) {
+  Section section;
+  const std::string shape = shape_text(probed.shape, report.is_sum);
+  if (probed.repeated) {
+    const RepeatedCalls& calls = *probed.repeated;
+    const std::string text =
+        calls.differing_calls == 0
+            ? fmt::format("{}: {} calls with the same numbers, the same bits.", shape, calls.calls)
+            : fmt::format(
+                  "{}: {} of {} calls differ from the first, in {} elements. First: call {}, element {}: {} "
+                  "in place of {}.",
+                  shape, calls.differing_calls, calls.calls, calls.differing_elements, calls.first_call + 1,
+                  calls.first_element, calls.other, calls.first);
+    section.push_back(Paragraph{text, calls.differing_calls == 0 ? Style::plain : Style::wrong});
+    return section;
+  }
+  const ProbeFindings& findings = *probed.findings;
+  section.push_back(Paragraph{shape, Style::heading});
+  section.push_back(facts_of(findings, report.is_sum));
+  for (const std::string& difference : report.differences(probed))
+    section.push_back(Paragraph{difference, Style::wrong});
+  for (const ElementClass& found : findings.classes) {
+    const std::string what =
+        findings.classes.size() == 1
+            ? "All elements"
+            : fmt::format("{} elements, the first at [{}, {}]", found.elements, found.first_row, found.first_column);
+    if (!found.tree) {
+      section.push_back(Paragraph{fmt::format("{}: no tree. {}", what, found.reason), Style::warning});
+      continue;
+    }
+    section.push_back(Paragraph{fmt::format("{}: {}. Height {}. Same bits on random data: {}.", what,
+                                            words_for(*found.tree), found.tree->height(), bits_text(found))});
+    if (!found.reason.empty()) section.push_back(Paragraph{found.reason, Style::warning});
+    if (std::string svg = draw_tree(*found.tree); !svg.empty()) section.push_back(Figure{std::move(svg)});
+  }
+  return section;
+}
+
+bool is_settled(const ProbedShape& probed) {
+  return probed.repeated ? probed.repeated->differing_calls == 0 : probed.findings->is_confirmed();
+}
+
+/// The first thing that is not as it should be.
+std::string complaint_of(const ProbeReport& report) {
+  for (const ProbedShape& probed : report.shapes) {
+    const std::string shape = shape_text(probed.shape, report.is_sum);
+    if (const auto differences = report.differences(probed); !differences.empty())
+      return fmt::format("DIFFERS from what is declared, {}: {}", shape, differences.front());
+    if (probed.repeated && !is_settled(probed))
+      return fmt::format("NOT DETERMINISTIC, {}: {} of {} calls with the same numbers differ.", shape,
+                         probed.repeated->differing_calls, probed.repeated->calls);
+  }
+  for (const ProbedShape& probed : report.shapes)
+    if (!is_settled(probed))
+      return fmt::format("NOT CONFIRMED, {}: some elements have no tree, or none that was verified.",
+                         shape_text(probed.shape, report.is_sum));
+  return "";
+}
+
+std::string headline_of(const ProbeReport& report) {
+  if (const std::string complaint = complaint_of(report); !complaint.empty())
+    return fmt::format("{}: {}", report.kernel, complaint);
+  const ProbedShape& first = report.shapes.front();
+  if (first.repeated)
+    return fmt::format("{}: SAME BITS in {} calls with the same numbers.", report.kernel, first.repeated->calls);
+  const auto same = [&](const ProbedShape& probed) {
+    return probed.findings->classes.size() == 1 && probed.findings->tree().same_sums(first.findings->tree());
+  };
+  const bool is_one = std::all_of(report.shapes.begin(), report.shapes.end(), same);
+  return fmt::format(
+      "{}: {}{}. Every tree gives the kernel's bits on random data.", report.kernel,
+      report.expected ? "AS DECLARED, " : "FOUND, ",
+      is_one ? words_for(first.findings->tree()) : std::string("several trees: elements or batch sizes differ"));
+}
+
+Json json_of_reading(const ProbedReading& reading) {
+  const std::optional<FormatId> id = reading.format();
+  return object("format"_key = id ? Json(format(*id).name) : Json(nullptr), "precision"_key = reading.precision,
+                "rounding"_key = reading.rounding ? Json(key_of(*reading.rounding)) : Json(nullptr),
+                "highest_power"_key = reading.highest_power, "lowest_power"_key = reading.lowest_power,
+                "keeps_subnormals"_key = reading.keeps_subnormals());
+}
+
+Json json_of_sums(const SumRounding& sums) {
+  return object("precision"_key = sums.precision,
+                "rounding"_key = sums.rounding ? Json(key_of(*sums.rounding)) : Json(nullptr));
+}
+
+Json json_of_tree(const SummationTree& tree) {
+  return object("words"_key = words_for(tree), "height"_key = tree.height(), "order"_key = to_string(order_of(tree)),
+                "leaves"_key = tree.leaves, "nodes"_key = tree.nodes, "fused"_key = tree.fused);
+}
+
+Json json_of_class(const ElementClass& found) {
+  return object(
+      "elements"_key = found.elements, "first_row"_key = found.first_row, "first_column"_key = found.first_column,
+      "tree"_key = found.tree ? json_of_tree(*found.tree) : Json(nullptr), "reason"_key = text_or_null(found.reason),
+      "equal_bits"_key = found.equal_bits, "verified"_key = found.verified);
+}
+
+Json json_of_findings(const ProbeFindings& findings) {
+  Json classes = Json::array();
+  for (const ElementClass& found : findings.classes) classes.push_back(json_of_class(found));
+  Json steps = nullptr;
+  if (findings.steps)
+    steps = object("block"_key = findings.steps->block, "fraction_bits"_key = findings.steps->fraction_bits,
+                   "sums"_key = json_of_sums(findings.steps->sums));
+  return object("order"_key = to_string(findings.order), "left"_key = json_of_reading(findings.left),
+                "right"_key = json_of_reading(findings.right),
+                "additions"_key = findings.additions ? json_of_sums(*findings.additions) : Json(nullptr),
+                "steps"_key = steps, "keeps_subnormal_results"_key = findings.keeps_subnormal_results,
+                "classes"_key = classes, "confirmed"_key = findings.is_confirmed(), "calls"_key = findings.calls,
+                "masks"_key = findings.masks);
+}
+
+Json json_of_repeated(const RepeatedCalls& calls) {
+  const bool differs = calls.first_call >= 0;
+  const auto where = [&](std::int64_t index) { return differs ? Json(index) : Json(nullptr); };
+  return object("calls"_key = calls.calls, "differing_calls"_key = calls.differing_calls,
+                "differing_elements"_key = calls.differing_elements, "first_call"_key = where(calls.first_call),
+                "first_element"_key = where(calls.first_element));
+}
+
+Json fields_of(const ProbeReport& report, bool agrees) {
+  Json shapes = Json::array();
+  for (const ProbedShape& probed : report.shapes)
+    shapes.push_back(object("m"_key = probed.shape.m, "k"_key = probed.shape.k, "n"_key = probed.shape.n,
+                            "findings"_key = probed.findings ? json_of_findings(*probed.findings) : Json(nullptr),
+                            "repeated"_key = probed.repeated ? json_of_repeated(*probed.repeated) : Json(nullptr),
+                            "differences"_key = report.differences(probed), "seconds"_key = probed.seconds));
+  return object("schema"_key = "driftbound/probe/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
+                "command"_key = report.command, "kernel"_key = report.kernel,
+                "operation"_key = report.is_sum ? "sum" : "product",
+                "declared_order"_key = report.expected ? Json(to_string(*report.expected)) : Json(nullptr),
+                "agrees"_key = agrees, "shapes"_key = shapes, "seconds"_key = report.seconds);
+}
+
+Table records_of(const ProbeReport& report) {
+  Table table{{{"m", 6},
+               {"k", 6},
+               {"n", 6},
+               {"elements", 9},
+               {"order", 16, true},
+               {"height", 6},
+               {"equal bits", 10},
+               {"verified", 8},
+               {"tree", 40, true}}};
+  for (const ProbedShape& probed : report.shapes) {
+    if (!probed.findings) continue;
+    for (const ElementClass& found : probed.findings->classes) {
+      std::vector<Cell> cells = {probed.shape.m, probed.shape.k, probed.shape.n, found.elements};
+      if (found.tree)
+        cells.insert(cells.end(), {to_string(order_of(*found.tree, probed.findings->order)), found.tree->height(),
+                                   found.equal_bits, found.verified, words_for(*found.tree)});
+      cells.resize(table.columns.size());
+      table.rows.push_back({std::move(cells)});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) const {
+  std::vector<std::string> found;
+  if (!probed.findings) return found;
+  if (expected)
+    for (const ElementClass& one : probed.findings->classes)
+      if (one.tree && order_of(*one.tree, *expected) != *expected)
+        found.push_back(fmt::format("the order is declared as {} and found to be {}: {}.", to_string(*expected),
+                                    to_string(order_of(*one.tree)), words_for(*one.tree)));
+  if (declared)
+    for (const ProbedReading* reading : {&probed.findings->left, &probed.findings->right})
+      if (reading->format() != declared->input && found.empty())
+        found.push_back(fmt::format("operands are declared to be read as {} and found to be read as {}.",
+                                    format(declared->input).name, reading_text(*reading)));
+  return found;
+}
+
+Document document_of(const ProbeReport& report) {
+  Document document;
+  document.verb = "probe";
+  document.title = report.kernel;
+  document.date = report.date;
+  document.seconds = report.seconds;
+  const bool agrees = complaint_of(report).empty();
+  document.verdict = agrees ? Status::holds : Status::undecided;
+  document.headline = headline_of(report);
+  document.sections = {{}};
+  for (const ProbedShape& probed : report.shapes) document.sections.push_back(section_of(report, probed));
+  document.fields = fields_of(report, agrees);
+  document.records = records_of(report);
+  document.cases = {{"probe", report.kernel, document.verdict, document.headline}};
+  document.exit_status = agrees ? 0 : 1;
+  return document;
+}
+
+}  // namespace driftbound::analysis
