@@ -70,8 +70,6 @@ void check_probe(const ProbeSettings& settings, const CLI::App& app) {
   require_with(app, "--sum", {"--exchange"}, "sums are those of another program");
   require_without(app, "--determinism", {"--export", "--expect", "--sum"},
                   "calls are repeated and compared; no order is looked for");
-  if (settings.is_exchange && settings.outputs.json == "-")
-    throw InvalidArgument("probe: --exchange writes requests to standard output; write the JSON to a file");
   if (settings.run.arithmetic == "fp64")
     throw InvalidArgument("probe: --arithmetic fp64: kernels of float32 numbers are probed; choose another one");
 }
@@ -132,7 +130,7 @@ int run_probe(ProbeSettings settings, const CLI::App& app) {
   report.date = now_utc();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(report);
-  settings.outputs.quiet = settings.outputs.quiet || settings.is_exchange;
+  if (settings.is_exchange) end_exchange();
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, [&] { export_arithmetic(settings, report); });
   return document.exit_status;
 }

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <bit>
 #include <csignal>
@@ -80,6 +81,11 @@ SumKernel exchanged_sum() {
     send(fmt::format("{{\"operation\": \"sum\", \"m\": {}, \"k\": {}}}\n", rows, length), values, {});
     return receive(rows);
   };
+}
+
+void end_exchange() {
+  std::fflush(stdout);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
 }  // namespace driftbound::cli

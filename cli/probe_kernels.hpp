@@ -15,5 +15,8 @@ ProductKernel blas_kernel(const std::string& library);
 /// Throws:    when called: InvalidArgument where it ends before it has answered
 ProductKernel exchanged_product();
 SumKernel exchanged_sum();
+/// No more requests: the other program reads the end of its input, and what follows on standard output goes to standard
+/// error.
+void end_exchange();
 
 }  // namespace driftbound::cli

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from .assertions import LeakError, RoundingError, assert_rows_independent, assert_within_rounding
 from .batch_classes import BatchClasses, batch_classes
+from .determinism import Determinism, determinism
 from .errors import DriftboundWarning, Error
 from .jax_recorder import record_jax
 from .leak import Leak, leak
 from .onnxruntime_recorder import record_onnxruntime
 from .parts import Part
+from .probe import Probe, probe, probe_sum
 from .program import find_program
 from .ranks import join_ranks
 from .record import record, record_call
@@ -27,12 +29,14 @@ __version__ = read_version()
 __all__ = [
     "BatchClasses",
     "Certificate",
+    "Determinism",
     "Drift",
     "DriftboundWarning",
     "Error",
     "Leak",
     "LeakError",
     "Part",
+    "Probe",
     "Recorder",
     "Report",
     "RoundingError",
@@ -42,10 +46,13 @@ __all__ = [
     "assert_within_rounding",
     "batch_classes",
     "certify",
+    "determinism",
     "drift",
     "find_program",
     "join_ranks",
     "leak",
+    "probe",
+    "probe_sum",
     "record",
     "record_call",
     "record_jax",

@@ -28,7 +28,7 @@ class Batch:
 
     def __init__(self, given: Any, axis: int):
         self._given = given
-        self._arrays = [_Rows(name, value, axis) for name, value in _leaves(given) if _is_array(name, value)]
+        self._arrays = [_Rows(name, value, axis) for name, value in leaves_of(given) if _is_array(name, value)]
         if not self._arrays:
             raise Error("the batch has no array; give arrays of numpy, PyTorch or JAX with rows along an axis")
         first = self._arrays[0]
@@ -172,7 +172,7 @@ class Outputs:
         self.leaves: list[Leaf] = []
         self.without_rows: list[str] = []
         shapes = []
-        for name, value in _leaves(returned):
+        for name, value in leaves_of(returned):
             if not (is_torch_tensor(value) or hasattr(value, "__array__")):
                 continue
             shape, rank = tuple(value.shape), len(value.shape)
@@ -266,17 +266,17 @@ def _has_rows(value: Any) -> bool:
     return known and len(value.shape) > 0
 
 
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def leaves_of(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Everything in lists, tuples, dicts and dataclasses, with names such as ``['logits'][0]``."""
     if isinstance(value, Mapping):
         for key, one in value.items():
-            yield from _leaves(one, f"{name}[{key!r}]")
+            yield from leaves_of(one, f"{name}[{key!r}]")
     elif isinstance(value, (list, tuple)):
         for place, one in enumerate(value):
-            yield from _leaves(one, f"{name}[{place}]")
+            yield from leaves_of(one, f"{name}[{place}]")
     elif is_dataclass(value) and not isinstance(value, type):
         for one in fields(value):
-            yield from _leaves(getattr(value, one.name), f"{name}.{one.name}")
+            yield from leaves_of(getattr(value, one.name), f"{name}.{one.name}")
     else:
         yield name, value
 

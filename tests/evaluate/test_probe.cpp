@@ -278,6 +278,33 @@ TEST_CASE("patterns are named") {
       words_for(tree_of(parse_summation_order("blocked:8"), 60)) ==
       "60 products: 8 blocks, 8 consecutive products in each but the last, which has 4, each added from left to right; "
       "the blocks are added from left to right");
+  // OpenBLAS: two chains, what is left over goes to the first of them; blocks whose last two share what is left.
+  const auto odd_and_even = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+    float even = 0.0F, odd = 0.0F;
+    const std::size_t whole = a.size() / 8 * 8;
+    for (std::size_t k = 0; k < whole; k += 2) even += a[k] * b[k], odd += a[k + 1] * b[k + 1];
+    for (std::size_t k = whole; k < a.size(); ++k) even += a[k] * b[k];
+    return even + odd;
+  });
+  CHECK(
+      words_for(probe_product(odd_and_even, {8, 20, 1}).tree()) ==
+      "20 products: the first 16: 2 chains, product k in chain k mod 2, each added from left to right; the chains are "
+      "added to each other; the last 4 are added to the chain of product 0 first, one by one");
+  const auto uneven = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+    float sum = 0.0F;
+    for (std::size_t first = 0, next = 0; first < a.size(); first = next) {
+      const std::size_t left = a.size() - first;
+      next = first + (left >= 40 ? 20 : left > 20 ? (left + 1) / 2 : left);
+      float block = a[first] * b[first];
+      for (std::size_t k = first + 1; k < next; ++k) block += a[k] * b[k];
+      sum = first == 0 ? block : sum + block;
+    }
+    return sum;
+  });
+  CHECK(
+      words_for(probe_product(uneven, {8, 90, 1}).tree()) ==
+      "90 products: 5 blocks of consecutive products (3 of 20, 2 of 15), each added from left to right; the blocks are "
+      "added from left to right");
   CHECK(words_for(tree_of(parse_summation_order("pairwise"), 60)) == "60 products added pairwise");
   CHECK(words_for(canonical_tree(1, {})) == "1 product");
   CHECK(words_for(canonical_tree(5, {{0, 3}, {1, 4}, {5, 2}, {7, 6}})) ==
@@ -321,6 +348,8 @@ TEST_CASE("what is no tree of sums is said, not guessed") {
     return from_left(a, b);
   });
   CHECK_THROWS_WITH_AS(probe_product(at_random, {16, 50, 1}), doctest::Contains("from call to call"), Unsupported);
+  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp8_e4m3", "pairwise"), {16, 64, 1}),
+                       doctest::Contains("too few powers of two"), Unsupported);
   CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp32", "pairwise"), {1, 64, 1}, {.calls = 20}),
                        doctest::Contains("more than 20 calls"), Unsupported);
 }

@@ -177,6 +177,7 @@ private:
 
   SummationTree tree_by_masks(const ProbedClass& probed) {
     const std::vector<MaskNumbers> numbers = mask_numbers(probed.reading);
+    require_wide_range(probed, numbers[0]);
     for (const MaskNumbers& one : numbers) require_exact_units(probed, one.unit);
     const std::int64_t last_call = caller_.calls() + options_.calls;
     const SummationTree tree = find_tree(shape().k, [&](const std::vector<Pair>& pairs) {
@@ -188,6 +189,15 @@ private:
     });
     require_other_masks_agree(probed, numbers[1], tree);
     return tree;
+  }
+
+  /// Sums of 24 bits lose all units next to M.
+  void require_wide_range(const ProbedClass& probed, const MaskNumbers& numbers) {
+    const double units = static_cast<double>(shape().k) * 0x1p25;
+    if (static_cast<double>(numbers.large) >= units * static_cast<double>(numbers.unit)) return;
+    throw Unsupported("probe: operands are read from 2^" + std::to_string(probed.reading.lowest_power) + " to 2^" +
+                      std::to_string(probed.reading.highest_power) + ", too few powers of two to mask " +
+                      std::to_string(shape().k) + " products with; probe a smaller k, or another arithmetic");
   }
 
   void require_exact_units(const ProbedClass& probed, float unit) {

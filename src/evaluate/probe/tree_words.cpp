@@ -80,6 +80,41 @@ SummationTree tree_over(const SummationTree& tree, const std::vector<std::int64_
   return canonical_tree(std::ssize(groups), nodes);
 }
 
+/// The tree without the products from `count` on.
+SummationTree first_products(const SummationTree& tree, std::int64_t count) {
+  constexpr std::int64_t nothing = -1;
+  std::vector<std::int64_t> name(static_cast<std::size_t>(tree.leaves) + tree.nodes.size(), nothing);
+  for (std::int64_t k = 0; k < count; ++k) name[static_cast<std::size_t>(k)] = k;
+  Nodes nodes;
+  for (std::size_t t = 0; t < tree.nodes.size(); ++t) {
+    std::vector<std::int64_t> children;
+    for (const std::int64_t child : tree.nodes[t])
+      if (name[static_cast<std::size_t>(child)] != nothing) children.push_back(name[static_cast<std::size_t>(child)]);
+    std::int64_t& own = name[static_cast<std::size_t>(tree.leaves) + t];
+    if (children.size() == 1) own = children.front();
+    if (children.size() < 2) continue;
+    nodes.push_back(std::move(children));
+    own = count + std::ssize(nodes) - 1;
+  }
+  return canonical_tree(count, nodes);
+}
+
+/// The tree with `rest` more products, which are added to the sum of one node, one by one.
+SummationTree with_rest(const SummationTree& tree, std::int64_t node, std::int64_t rest) {
+  const std::int64_t leaves = tree.leaves + rest;
+  const auto renamed = [&](std::int64_t id) { return id < tree.leaves ? id : id <= node ? id + rest : id + 2 * rest; };
+  Nodes nodes;
+  for (std::int64_t t = 0; t < std::ssize(tree.nodes); ++t) {
+    const std::int64_t id = tree.leaves + t;
+    std::vector<std::int64_t> children = tree.nodes[static_cast<std::size_t>(t)];
+    for (std::int64_t& child : children) child = child == node ? renamed(node) + rest : renamed(child);
+    nodes.push_back(std::move(children));
+    for (std::int64_t k = 0; id == node && k < rest; ++k)
+      nodes.push_back({leaves + std::ssize(nodes) - 1, tree.leaves + k});
+  }
+  return canonical_tree(leaves, nodes);
+}
+
 SummationTree right_to_left(std::int64_t n) {
   Nodes nodes;
   std::int64_t sum = n - 1;
@@ -191,9 +226,56 @@ std::optional<std::string> describe_blocks(const SummationTree& tree, const std:
     const std::vector<std::int64_t> blocks = blocks_of(tree, below, size);
     if (blocks.empty()) continue;
     const std::int64_t rest = tree.leaves % size;
+    if (blocks.size() == 2 && rest != 0 && !name_of_pattern(part_below(tree, blocks.front()))) continue;
     const std::string members = std::to_string(size) + " consecutive products in each" +
                                 (rest == 0 ? "" : " but the last, which has " + std::to_string(rest));
     if (const auto text = describe_groups(tree, blocks, "blocks", members)) return text;
+  }
+  return std::nullopt;
+}
+
+/// Blocks of consecutive products of several lengths, added one after the other; each block has the same pattern.
+std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
+  std::vector<std::int64_t> blocks = {tree.leaves + std::ssize(tree.nodes) - 1};
+  while (blocks.back() >= tree.leaves && !name_of_pattern(part_below(tree, blocks.back()))) {
+    const std::vector<std::int64_t>& children = tree.nodes[static_cast<std::size_t>(blocks.back() - tree.leaves)];
+    if (children.size() != 2) return std::nullopt;
+    blocks.back() = children[1];
+    blocks.push_back(children[0]);
+  }
+  std::map<std::int64_t, std::int64_t, std::greater<>> lengths;
+  std::set<std::string> patterns;
+  for (const std::int64_t block : blocks) {
+    const SummationTree part = part_below(tree, block);
+    const std::optional<std::string> name = name_of_pattern(part);
+    if (!name || part.leaves < 3) return std::nullopt;
+    patterns.insert(*name);
+    ++lengths[part.leaves];
+  }
+  std::reverse(blocks.begin(), blocks.end());
+  if (patterns.size() > 1 || name_of_pattern(tree_over(tree, blocks)) != "from left to right") return std::nullopt;
+  std::string text;
+  for (const auto& [length, count] : lengths)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + std::to_string(length);
+  return ": " + std::to_string(blocks.size()) + " blocks of consecutive products (" + text + "), each added " +
+         *patterns.begin() + "; the blocks are added from left to right";
+}
+
+/// The same order of the first products, the last ones being added to the first chain before the chains are.
+std::optional<std::string> describe_lanes_with_rest(const SummationTree& tree) {
+  constexpr std::int64_t most = 31;
+  for (std::int64_t rest = 1; rest <= std::min(most, tree.leaves - 4); ++rest) {
+    const std::int64_t kept = tree.leaves - rest;
+    const SummationTree first = first_products(tree, kept);
+    const std::vector<Below> below = all_below(first);
+    const std::optional<std::string> text = describe_lanes(first, below);
+    if (!text) continue;
+    for (std::size_t id = static_cast<std::size_t>(kept); id < below.size(); ++id) {
+      if (below[id].first != 0 || below[id].stride < 2 || kept % below[id].stride != 0) continue;
+      if (tree.same_sums(with_rest(first, static_cast<std::int64_t>(id), rest)))
+        return ": the first " + std::to_string(kept) + *text + "; the last " + std::to_string(rest) +
+               " are added to the chain of product 0 first, one by one";
+    }
   }
   return std::nullopt;
 }
@@ -219,7 +301,9 @@ std::optional<std::string> describe_sum(const SummationTree& tree) {
   const std::vector<Below> below = all_below(tree);
   if (const auto lanes = describe_lanes(tree, below)) return lanes;
   if (const auto tail = describe_tail(tree)) return tail;
-  return describe_blocks(tree, below);
+  if (const auto blocks = describe_blocks(tree, below)) return blocks;
+  if (const auto lanes = describe_lanes_with_rest(tree)) return lanes;
+  return describe_uneven_blocks(tree);
 }
 
 }  // namespace
