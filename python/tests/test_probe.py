@@ -17,9 +17,9 @@ def from_left(a, b):
 def test_a_product_from_left_to_right_is_found():
     found = driftbound.probe(from_left, (16, 40, 3), expect="sequential")
     assert found.holds and found.agrees and found.findings.order == "sequential"
-    assert found.words == "40 products added from left to right"
+    assert found.words == "40 terms added from left to right"
     assert found.kernel == "from_left" and "AS DECLARED" in found.text
-    assert "<svg" in found._repr_html_()
+    assert "&lt;svg" in found._repr_html_()
 
 
 def test_a_wrong_declaration_is_contradicted():
@@ -38,7 +38,7 @@ def test_the_trees_of_numpy_products_give_its_bits():
 def test_sums_of_numpy_are_eight_chains_added_pairwise():
     found = driftbound.probe_sum(lambda x: x.sum(axis=1), (32, 64))
     assert found.findings.confirmed
-    assert found.words.startswith("64 products: 8 chains, product k in chain k mod 8")
+    assert found.words.startswith("64 terms: 8 chains, term k in chain k mod 8")
     assert found.words.endswith("the chains are added pairwise")
 
 

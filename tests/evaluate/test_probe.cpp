@@ -221,8 +221,8 @@ TEST_CASE("sums in double, toward zero, of rows, and rows of a call that are com
   CHECK(rows.classes[0].elements == 36);
   CHECK(rows.classes[1].first_row == 12);
   CHECK(rows.is_confirmed());
-  CHECK(words_for(*rows.classes[0].tree) == "40 products added from left to right");
-  CHECK(words_for(*rows.classes[1].tree) == "40 products added from right to left");
+  CHECK(words_for(*rows.classes[0].tree) == "40 terms added from left to right");
+  CHECK(words_for(*rows.classes[1].tree) == "40 terms added from right to left");
   CHECK(to_string(arithmetic_of(rows, "rows").order) == "height:39");
 
   const auto rows_in_turn = [](std::int64_t count, std::int64_t length, std::span<const float> values) {
@@ -264,20 +264,17 @@ TEST_CASE("patterns are named") {
     });
   };
   CHECK(words_for(probe_product(lanes(8, true, 1000), {8, 64, 1}).tree()) ==
-        "64 products: 8 chains, product k in chain k mod 8, each added from left to right; the chains are added "
+        "64 terms: 8 chains, term k in chain k mod 8, each added from left to right; the chains are added "
         "pairwise");
-  CHECK(
-      words_for(probe_product(lanes(4, false, 1000), {8, 42, 1}).tree()) ==
-      "42 products: the first 40: 4 chains, product k in chain k mod 4, each added from left to right; the chains are "
-      "added in pairs half of their number apart; then the last 2 are added one by one");
-  CHECK(
-      words_for(tree_of(parse_summation_order("blocked:8"), 64)) ==
-      "64 products: 8 blocks, 8 consecutive products in each, each added from left to right; the blocks are added from "
-      "left to right");
-  CHECK(
-      words_for(tree_of(parse_summation_order("blocked:8"), 60)) ==
-      "60 products: 8 blocks, 8 consecutive products in each but the last, which has 4, each added from left to right; "
-      "the blocks are added from left to right");
+  CHECK(words_for(probe_product(lanes(4, false, 1000), {8, 42, 1}).tree()) ==
+        "42 terms: the first 40: 4 chains, term k in chain k mod 4, each added from left to right; the chains are "
+        "added in pairs half of their number apart; then the last 2 are added one by one");
+  CHECK(words_for(tree_of(parse_summation_order("blocked:8"), 64)) ==
+        "64 terms: 8 blocks, 8 consecutive terms in each, each added from left to right; the blocks are added from "
+        "left to right");
+  CHECK(words_for(tree_of(parse_summation_order("blocked:8"), 60)) ==
+        "60 terms: 8 blocks, 8 consecutive terms in each but the last, which has 4, each added from left to right; "
+        "the blocks are added from left to right");
   // OpenBLAS: two chains, what is left over goes to the first of them; blocks whose last two share what is left.
   const auto odd_and_even = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
     float even = 0.0F, odd = 0.0F;
@@ -286,10 +283,9 @@ TEST_CASE("patterns are named") {
     for (std::size_t k = whole; k < a.size(); ++k) even += a[k] * b[k];
     return even + odd;
   });
-  CHECK(
-      words_for(probe_product(odd_and_even, {8, 20, 1}).tree()) ==
-      "20 products: the first 16: 2 chains, product k in chain k mod 2, each added from left to right; the chains are "
-      "added to each other; the last 4 are added to the chain of product 0 first, one by one");
+  CHECK(words_for(probe_product(odd_and_even, {8, 20, 1}).tree()) ==
+        "20 terms: the first 16: 2 chains, term k in chain k mod 2, each added from left to right; the chains are "
+        "added to each other; the last 4 are added to the chain of term 0 first, one by one");
   const auto uneven = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
     float sum = 0.0F;
     for (std::size_t first = 0, next = 0; first < a.size(); first = next) {
@@ -301,14 +297,13 @@ TEST_CASE("patterns are named") {
     }
     return sum;
   });
-  CHECK(
-      words_for(probe_product(uneven, {8, 90, 1}).tree()) ==
-      "90 products: 5 blocks of consecutive products (3 of 20, 2 of 15), each added from left to right; the blocks are "
-      "added from left to right");
-  CHECK(words_for(tree_of(parse_summation_order("pairwise"), 60)) == "60 products added pairwise");
-  CHECK(words_for(canonical_tree(1, {})) == "1 product");
+  CHECK(words_for(probe_product(uneven, {8, 90, 1}).tree()) ==
+        "90 terms: 5 blocks of consecutive terms (3 of 20, 2 of 15), each added from left to right; the blocks are "
+        "added from left to right");
+  CHECK(words_for(tree_of(parse_summation_order("pairwise"), 60)) == "60 terms added pairwise");
+  CHECK(words_for(canonical_tree(1, {})) == "1 term");
   CHECK(words_for(canonical_tree(5, {{0, 3}, {1, 4}, {5, 2}, {7, 6}})) ==
-        "5 products, added in no pattern that has a name here; each passes through 3 additions at most");
+        "5 terms, added in no pattern that has a name here; each passes through 3 additions at most");
 }
 
 TEST_CASE("what is no tree of sums is said, not guessed") {

@@ -43,7 +43,8 @@ SummationTree canonical_tree(std::int64_t leaves, const std::vector<std::vector<
 /// else height:H, or unknown for a tree with steps of a matrix unit.
 SummationOrder order_of(const SummationTree& tree, const SummationOrder& preferred = {});
 
-/// The tree in words: "8 chains, product k in chain k mod 8, each from left to right; the chains are added pairwise".
+/// The tree in words: "64 terms: 8 chains, term k in chain k mod 8, each added from left to right; the chains are added
+/// pairwise".
 std::string words_for(const SummationTree& tree);
 
 }  // namespace driftbound

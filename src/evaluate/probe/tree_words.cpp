@@ -199,7 +199,7 @@ std::optional<std::string> describe_lanes(const SummationTree& tree, const std::
       return below[static_cast<std::size_t>(a)].first < below[static_cast<std::size_t>(b)].first;
     });
     const std::string number = std::to_string(stride);
-    if (const auto text = describe_groups(tree, lanes, "chains", "product k in chain k mod " + number)) return text;
+    if (const auto text = describe_groups(tree, lanes, "chains", "term k in chain k mod " + number)) return text;
   }
   return std::nullopt;
 }
@@ -227,7 +227,7 @@ std::optional<std::string> describe_blocks(const SummationTree& tree, const std:
     if (blocks.empty()) continue;
     const std::int64_t rest = tree.leaves % size;
     if (blocks.size() == 2 && rest != 0 && !name_of_pattern(part_below(tree, blocks.front()))) continue;
-    const std::string members = std::to_string(size) + " consecutive products in each" +
+    const std::string members = std::to_string(size) + " consecutive terms in each" +
                                 (rest == 0 ? "" : " but the last, which has " + std::to_string(rest));
     if (const auto text = describe_groups(tree, blocks, "blocks", members)) return text;
   }
@@ -257,7 +257,7 @@ std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
   std::string text;
   for (const auto& [length, count] : lengths)
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + std::to_string(length);
-  return ": " + std::to_string(blocks.size()) + " blocks of consecutive products (" + text + "), each added " +
+  return ": " + std::to_string(blocks.size()) + " blocks of consecutive terms (" + text + "), each added " +
          *patterns.begin() + "; the blocks are added from left to right";
 }
 
@@ -274,7 +274,7 @@ std::optional<std::string> describe_lanes_with_rest(const SummationTree& tree) {
       if (below[id].first != 0 || below[id].stride < 2 || kept % below[id].stride != 0) continue;
       if (tree.same_sums(with_rest(first, static_cast<std::int64_t>(id), rest)))
         return ": the first " + std::to_string(kept) + *text + "; the last " + std::to_string(rest) +
-               " are added to the chain of product 0 first, one by one";
+               " are added to the chain of term 0 first, one by one";
     }
   }
   return std::nullopt;
@@ -309,8 +309,8 @@ std::optional<std::string> describe_sum(const SummationTree& tree) {
 }  // namespace
 
 std::string words_for(const SummationTree& tree) {
-  if (tree.leaves == 1) return "1 product";
-  const std::string all = std::to_string(tree.leaves) + " products";
+  if (tree.leaves == 1) return "1 term";
+  const std::string all = std::to_string(tree.leaves) + " terms";
   if (const auto text = describe_sum(tree)) return all + *text;
   return all + ", added in no pattern that has a name here; each passes through " + std::to_string(tree.height()) +
          " additions at most";

@@ -1,0 +1,83 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "analysis/probe_report.hpp"
+#include "support/json_schema.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+using namespace driftbound::analysis;
+
+namespace {
+
+/// What a matrix unit with blocks of 4 would show, and an edge that could not be looked at.
+ProbeReport report_of_a_unit() {
+  ProbeFindings findings;
+  findings.shape = {8, 8, 2};
+  findings.left = {11, Rounding::nearest_even, 127, -136};
+  findings.right = {11, std::nullopt, 127, -126};
+  findings.steps = StepArithmetic{4, 25, {24, Rounding::toward_zero}};
+  ElementClass inner, edge;
+  inner.elements = 15;
+  inner.tree = canonical_tree(8, {{0, 1, 2, 3}, {8, 4, 5, 6, 7}});
+  inner.equal_bits = inner.verified = 15;
+  edge.elements = 1;
+  edge.first_row = 7;
+  edge.reason = "not looked for";
+  findings.classes = {inner, edge};
+  ProbeReport report;
+  report.kernel = "a unit";
+  report.shapes.push_back({findings.shape, findings, {}, 0.5});
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("what a probe found is said in words and in JSON") {
+  const Document document = document_of(report_of_a_unit());
+  const std::string text = to_text(document);
+  CHECK(contains(text, "NOT CONFIRMED"));
+  CHECK(contains(text, "15 elements, the first at [0, 0]: 8 terms added in steps of 4, from left to right"));
+  CHECK(contains(text, "cut 25 bits behind the largest addend"));
+  CHECK(contains(text, "no tree. not looked for"));
+  CHECK(document.exit_status == 1);
+  const auto json = nlohmann::json::parse(to_json(document));
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/probe-1.json", json) == "");
+  CHECK(json["shapes"][0]["findings"]["steps"]["fraction_bits"] == 25);
+}
+
+TEST_CASE("an order or an operand that is not as declared is a difference, and so is a call that differs") {
+  ProbeReport report = report_of_a_unit();
+  ProbeFindings& findings = *report.shapes.front().findings;
+  findings.classes.pop_back();
+  CHECK(document_of(report).exit_status == 0);
+  report.declared = cpu_arithmetic("tf32", {});
+  CHECK(document_of(report).exit_status == 0);
+  report.declared = cpu_arithmetic("bf16", {});
+  CHECK(report.differences(report.shapes.front()).size() == 1);
+  report.declared.reset();
+  report.expected = parse_summation_order("sequential");
+  CHECK(contains(report.differences(report.shapes.front()).front(), "declared as sequential and found to be unknown"));
+  CHECK(document_of(report).exit_status == 1);
+  report = {};
+  report.kernel = "a kernel";
+  RepeatedCalls calls;
+  calls.calls = 5;
+  report.shapes.push_back({{2, 2, 2}, {}, calls, 0.0});
+  CHECK(document_of(report).exit_status == 0);
+  report.shapes.front().repeated = RepeatedCalls{5, 1, 3, 2, 1, 0.5F, 0.25F};
+  CHECK(document_of(report).exit_status == 1);
+  CHECK(contains(to_text(document_of(report)), "1 of 5 calls differ from the first, in 1 elements. First: call 4"));
+}
+
+TEST_CASE("a tree is drawn with a circle for each node, and not where it is too large") {
+  const std::string svg = draw_tree(tree_of(parse_summation_order("pairwise"), 16));
+  std::size_t circles = 0;
+  for (std::size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) ++circles;
+  CHECK(circles == 15);
+  CHECK(contains(svg, ">15</text>"));
+  CHECK(draw_tree(tree_of(parse_summation_order("pairwise"), 1000)) == "");
+  CHECK(draw_tree(tree_of(parse_summation_order("pairwise"), 1)) == "");
+}

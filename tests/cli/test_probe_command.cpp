@@ -1,0 +1,89 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "driftbound/trace/arithmetic.hpp"
+#include "support/json_schema.hpp"
+#include "support/run_program.hpp"
+#include "support/text.hpp"
+
+using namespace driftbound;
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string probe_schema = std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/probe-1.json";
+
+nlohmann::json probed(const std::string& options, int status) {
+  const ProgramResult result = run_program("probe --backend cpu " + options + " --json -");
+  CHECK_MESSAGE(result.status == status, result.err);
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  CHECK(schema_errors(probe_schema, json) == "");
+  return json;
+}
+
+}  // namespace
+
+TEST_CASE("probe finds the declared order of the CPU, for every batch size, and contradicts another one") {
+  const nlohmann::json json = probed("--shape 1,100,3 --batch 1,16,64 --order blocked:8", 0);
+  REQUIRE(json["shapes"].size() == 3);
+  CHECK(json["agrees"] == true);
+  CHECK(json["shapes"][2]["findings"]["order"] == "blocked:8");
+  CHECK(json["shapes"][2]["findings"]["classes"][0]["tree"]["nodes"].size() == 99);
+  const nlohmann::json other = probed("--shape 16,100,3 --order blocked:8 --expect blocked:16", 1);
+  CHECK(other["agrees"] == false);
+  CHECK(contains(other["shapes"][0]["differences"][0].get<std::string>(), "declared as blocked:16"));
+  CHECK(probed("--shape 16,100,3 --order sequential --expect sequential+fma", 1)["agrees"] == false);
+}
+
+TEST_CASE("probe exports the arithmetic, draws the tree and repeats calls") {
+  const TemporaryFolder folder;
+  const ProgramResult result =
+      run_program("probe --backend cpu --arithmetic bf16 --order pairwise --shape 16,20,2 --export " +
+                  folder.file("a.json") + " --html " + folder.file("p.html") + " --csv " + folder.file("p.csv"));
+  CHECK(result.status == 0);
+  CHECK(contains(result.out, "AS DECLARED, 20 terms added pairwise"));
+  const ArithmeticModel model = arithmetic_from_json(test::read_file(folder.file("a.json")));
+  CHECK(model.input == FormatId::bf16);
+  CHECK(to_string(model.order) == "pairwise");
+  CHECK(model.evidence == Evidence::measured);
+  CHECK(contains(test::read_file(folder.file("p.html")), "aria-label=\"summation tree\""));
+  CHECK(contains(test::read_file(folder.file("p.csv")), "pairwise"));
+  const nlohmann::json repeated = probed("--shape 16,20,2 --determinism 3", 0);
+  CHECK(repeated["shapes"][0]["repeated"]["differing_calls"] == 0);
+}
+
+TEST_CASE("the trees of OpenBLAS, where it is installed, give its bits") {
+  const ProgramResult result = run_program("probe --blas libopenblas.so.0 --shape 64,300,20 --json -");
+  if (result.status == 4) {
+    MESSAGE("not installed: " << result.err);
+    return;
+  }
+  CHECK(result.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  CHECK(schema_errors(probe_schema, json) == "");
+  CHECK(json["shapes"][0]["findings"]["confirmed"] == true);
+}
+
+TEST_CASE("probe says what it cannot do") {
+  const auto refused = [](const std::string& options, int status, const std::string& reason) {
+    const ProgramResult result = run_program("probe " + options);
+    CHECK(result.status == status);
+    CHECK_MESSAGE(contains(result.err, reason), result.err);
+  };
+  refused("--blas libno-such-library.so", 4, "cannot be loaded");
+  refused("--blas libm.so.6", 4, "no function cblas_sgemm");
+  refused("--blas libm.so.6 --exchange", 3, "name one kernel");
+  refused("--blas libm.so.6 --order pairwise", 3, "say its order by --expect");
+  refused("--exchange", 3, "ended after 0 of 2048 numbers");
+  refused("--shape 3,4", 3, "give m,k,n");
+  refused("--shape 3,4,x", 3, "'x' is no number from 1 on");
+  refused("--batch 0", 3, "'0' is no number from 1 on");
+  refused("--arithmetic fp64", 3, "float32 numbers");
+  refused("--backend cpu --expect height:3", 3, "which sums are formed");
+  refused("--backend cpu --batch 1,2 --export a.json", 3, "one shape");
+  refused("--sum", 3, "--exchange");
+  refused("--determinism 1", 3, "--determinism");
+  refused("--backend cpu --arithmetic fp8_e4m3", 3, "too few powers of two");
+}
