@@ -30,7 +30,7 @@ struct MaskNumbers {
 std::vector<MaskNumbers> mask_numbers(const ProbedReading& reading) {
   if (reading.highest_power > 100) return {{0x1p127F, 1.0F}, {-0x1p100F, 2.0F}};
   const float large = std::ldexp(1.0F, reading.highest_power), unit = std::ldexp(1.0F, reading.lowest_power);
-  return {{large, unit}, {-large, 2.0F * unit}};
+  return {{large, unit}, {-large, unit}};
 }
 
 /// Numbers of both signs over eight binades, with all bits of a float32.
