@@ -234,10 +234,16 @@ std::optional<std::string> describe_blocks(const SummationTree& tree, const std:
   return std::nullopt;
 }
 
+/// A pattern that has a name, or chains.
+std::optional<std::string> describe_block(const SummationTree& tree) {
+  if (const auto name = name_of_pattern(tree)) return " added " + *name;
+  return describe_lanes(tree, all_below(tree));
+}
+
 /// Blocks of consecutive products of several lengths, added one after the other; each block has the same pattern.
 std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
   std::vector<std::int64_t> blocks = {tree.leaves + std::ssize(tree.nodes) - 1};
-  while (blocks.back() >= tree.leaves && !name_of_pattern(part_below(tree, blocks.back()))) {
+  while (blocks.back() >= tree.leaves && !describe_block(part_below(tree, blocks.back()))) {
     const std::vector<std::int64_t>& children = tree.nodes[static_cast<std::size_t>(blocks.back() - tree.leaves)];
     if (children.size() != 2) return std::nullopt;
     blocks.back() = children[1];
@@ -247,9 +253,9 @@ std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
   std::set<std::string> patterns;
   for (const std::int64_t block : blocks) {
     const SummationTree part = part_below(tree, block);
-    const std::optional<std::string> name = name_of_pattern(part);
-    if (!name || part.leaves < 3) return std::nullopt;
-    patterns.insert(*name);
+    const std::optional<std::string> pattern = describe_block(part);
+    if (!pattern || part.leaves < 3) return std::nullopt;
+    patterns.insert(*pattern);
     ++lengths[part.leaves];
   }
   std::reverse(blocks.begin(), blocks.end());
@@ -257,7 +263,7 @@ std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
   std::string text;
   for (const auto& [length, count] : lengths)
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + std::to_string(length);
-  return ": " + std::to_string(blocks.size()) + " blocks of consecutive terms (" + text + "), each added " +
+  return ": " + std::to_string(blocks.size()) + " blocks of consecutive terms (" + text + "), each" +
          *patterns.begin() + "; the blocks are added from left to right";
 }
 
