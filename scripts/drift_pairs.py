@@ -457,7 +457,8 @@ ALONE = {aten.addmm.default: one_element_of_product, aten.bmm.default: one_eleme
 
 VERDICTS = ("expected", "undecided", "suspicious", "bug")
 #: Classes of effects, by the least effect that does not belong to them.
-EFFECTS = {"below 1": 1.0, "1 to 10": 10.0, "10 to 100": 100.0, "100 to 1000": 1000.0, "above": math.inf, "not finite": None}
+EFFECTS = {"below 1": 1.0, "1 to 10": 10.0, "10 to 100": 100.0, "100 to 1000": 1000.0, "above": math.inf,
+           "not finite": None}
 
 
 def said_of(drift):
@@ -498,6 +499,10 @@ def class_of(line):
     return next(name for name, end in EFFECTS.items() if end is None or effect < end)
 
 
+def effect_of(line):
+    return "no estimate of its effect" if line["effect"] is None else f"effect {float(line['effect']):.2g}"
+
+
 def is_alarm(line):
     return line["verdict"] in ("bug", "suspicious")
 
@@ -507,8 +512,9 @@ def complaint(line):
     number = f"{line['kind']} {line['number']}"
     if line["kind"] == "honest":
         return "" if line["verdict"] == "expected" else f"{number} ({line['what']}): {line['reason']}"
-    effect = "without an estimate" if line["effect"] is None else f"of {float(line['effect']):.3g}"
-    return "" if line["seen"] or line["kind"] == "sized" else f"{number} ({line['what']} in {line['planted']}, effect {effect}): {line['reason']}"
+    if line["seen"] or line["kind"] == "sized":
+        return ""
+    return f"{number} ({line['what']} in {line['planted']}, {effect_of(line)}): {line['reason']}"
 
 
 def table(rows, heads):
@@ -555,7 +561,6 @@ def tables(lines):
     return [*table_of_honest(of("honest")), *table_of_faults(of("faulty")), *table_of_faults(of("sized"))]
 
 
-HEADING = "## Faults between two runs (drift)"
 INTRODUCTION = """
 Pairs of runs of PyTorch, and what `driftbound drift` says of them: the output of `scripts/drift_pairs.py --seed {seed}` of
 {date} (program {version}, PyTorch {torch}, {machine}). Networks are perceptrons, convolutional networks and decoders with
@@ -584,9 +589,8 @@ def missed(lines):
     for line in lines:
         if line["seen"]:
             continue
-        effect = "no estimate of its effect" if line["effect"] is None else f"effect {float(line['effect']):.2g}"
         terms = "" if line["terms"] is None else f", {line['terms']} terms"
-        text.append(f"- {line['what']} in `{line['planted']}` of a {line['network'].lower()}: {effect}{terms}; "
+        text.append(f"- {line['what']} in `{line['planted']}` of a {line['network'].lower()}: {effect_of(line)}{terms}; "
                     f"{line['verdict']}.")
     return ["Not seen:", "", *text, ""] if text else []
 
@@ -597,7 +601,7 @@ def section(lines, seed):
     seen = sum(line["seen"] for line in above)
     of_decoders = lambda some: sum(line["network"] == "Decoder" for line in some)
     return "\n".join([
-        HEADING, "",
+        pages.PAIRS, "",
         *wrapped(INTRODUCTION, seed=seed, date=datetime.date.today().isoformat(), version=lines[-1]["version"],
                  torch=torch.__version__, machine=platform.machine(), decoders=of_decoders(honest), honest=len(honest),
                  faulty=len(faulty), faulty_decoders=of_decoders(faulty), alarms=sum(map(is_alarm, honest)) or "None"),
@@ -651,7 +655,7 @@ def main():
     print(f"\nSeed {asked.seed}, {len(lines)} pairs, {time.monotonic() - start:.0f} s.\n")
     print("\n".join(tables(lines)))
     if asked.page:
-        above, _ = pages.split(asked.page, HEADING)
+        above, _ = pages.split(asked.page, pages.PAIRS)
         asked.page.write_text(pages.join(above, section(lines, asked.seed)), encoding="utf-8")
     return 1 if any(line["kind"] == "honest" and line["verdict"] == "bug" for line in lines) else 0
 

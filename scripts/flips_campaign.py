@@ -4,13 +4,14 @@
   /usr/bin/python3 scripts/flips_campaign.py [--rows 1000000] [--recording 20000] [--seed 1] [--threads 1]
                                              [--resume build/flips_campaign.jsonl]
 
-Needs the program (the variable DRIFTBOUND, or build/*/driftbound). Networks have one or two layers, random weights and 16
-or 64 classes. In half of them these are pairs: the second one of a pair has the weights of the first one and a difference of
-10^-7 to 1 of them, so that the largest number is ahead by gaps of all sizes. Two runs of each are made here, in numpy, whose products are added up in
-other orders: in float32, with operands rounded to TF32, or of bfloat16 numbers with results stored in bfloat16. The
-rows in which a run chooses otherwise than the exact network, which float64 decides, or in which float64 does not decide,
-are one trace: none of them may be called "cannot flip". The rows with a gap above ten times the largest difference of
-the runs are another one: at least 90 % of them are to be called so. The remaining rows are a third one.
+Needs the program (the variable DRIFTBOUND, or build/*/driftbound). Networks have one or two layers, random weights and
+16 or 64 classes. In half of them these are pairs: the second one of a pair has the weights of the first one and a
+difference of 10^-7 to 1 of them, so that the largest number is ahead by gaps of all sizes. Two runs of each are made
+here, in numpy, whose products are added up in other orders: in float32, with operands rounded to TF32, or of bfloat16
+numbers with results stored in bfloat16. The rows in which a run chooses otherwise than the exact network, which float64
+decides, or in which float64 does not decide, are one trace: none of them may be called "cannot flip". The rows with a
+gap above ten times the largest difference of the runs are another one: at least 90 % of them are to be called so. The
+remaining rows are a third one.
 With --resume it goes on where it stopped: the file has a line for every network; remove it after a change of the program.
 Prints a table (Markdown). Exit status 1 where a row that cannot flip does.
 """
@@ -36,6 +37,7 @@ SHAPES = ((16, 1, 64), (64, 1, 64), (256, 1, 16), (16, 2, 16), (64, 2, 16))  # t
 GAPS = ("random", "of all sizes")
 LARGEST_WITHOUT_DECISION = 1e-11  # gaps that float64 does not decide, of logits of size 1 to 10
 
+PARTS = ("other", "ahead", "remaining")  # rows that choose otherwise, rows far ahead, all others
 #: Of the first run and the second one.
 PAIRS = (("fp32", "fp32"), ("fp32", "tf32"), ("fp32", "bf16"), ("tf32", "tf32"), ("bf16", "bf16"))
 ARITHMETICS = {
@@ -145,14 +147,15 @@ def write_trace(path, model, x, results, arithmetic):
 def said_of(rows, folder, model, x, runs, pair, threads):
     """What drift says of these rows: how many there are by what may flip, and its verdict."""
     if not len(rows):
-        return collections.Counter(), "expected"
+        return {}, "expected"
     paths = [folder / "a.safetensors", folder / "b.safetensors"]
     for path, results, arithmetic in zip(paths, runs, pair):
         write_trace(path, model, x[rows], [y[rows] for y in results], arithmetic)
     drift = driftbound.drift(model, *paths, threads=threads, flips=True)
     choices = drift.drifts[0].decisions[0]
-    return collections.Counter({"rows": choices.rows, "cannot": choices.cannot_flip,
-                                "not by chance": choices.will_not_flip_by_chance, "may": choices.may_flip}), drift.verdict
+    counts = {"rows": choices.rows, "cannot": choices.cannot_flip, "not by chance": choices.will_not_flip_by_chance,
+              "may": choices.may_flip}
+    return counts, drift.verdict
 
 
 def judge(asked, number, rows):
@@ -171,7 +174,7 @@ def judge(asked, number, rows):
     other = (a.argmax(axis=1) != best) | (b.argmax(axis=1) != best) | (gap < LARGEST_WITHOUT_DECISION)
     apart = float(np.abs(a.astype(np.float64) - b).max())
     ahead = gap > 10 * apart
-    parts = {"other": other, "ahead": ahead & ~other, "remaining": ~ahead & ~other}
+    masks = (other, ahead & ~other, ~ahead & ~other)
     line = {"seed": asked.seed, "number": number, "arithmetics": ", ".join(pair), "gaps": gaps,
             **dict(zip(("terms", "layers", "classes"), shape)), "orders": [ORDERS[one].__name__ for one in chosen],
             "rows": rows, "apart": apart, "far ahead": int(ahead.sum())}
@@ -179,7 +182,7 @@ def judge(asked, number, rows):
         folder = pathlib.Path(made)
         model = folder / "model.npz"
         write_model(model, layers)
-        for part, mask in parts.items():
+        for part, mask in zip(PARTS, masks):
             said, verdict = said_of(np.flatnonzero(mask), folder, model, x, runs, pair, asked.threads)
             line[part] = {"verdict": verdict, **said}
     return line
@@ -198,9 +201,8 @@ def table(lines):
     for key, of in [*sorted(groups.items()), (("all", ""), lines)]:
         count = lambda part, what: sum(line[part].get(what, 0) for line in of)
         ahead, proven = sum(line["far ahead"] for line in of), count("ahead", "cannot")
-        wrong, all_proven = count("other", "cannot"), sum(count(part, "cannot") for part in ("other", "ahead", "remaining"))
-        cells = [*key, sum(line["rows"] for line in of), count("other", "rows"), wrong, all_proven, ahead,
-                 f"{100.0 * proven / ahead:.2f} %" if ahead else ""]
+        cells = [*key, sum(line["rows"] for line in of), count("other", "rows"), count("other", "cannot"),
+                 sum(count(part, "cannot") for part in PARTS), ahead, f"{100.0 * proven / ahead:.2f} %" if ahead else ""]
         print("| " + " | ".join(str(cell) for cell in cells) + " |")
 
 
@@ -233,7 +235,7 @@ def main():
     for line in bad:
         print(f"A row that cannot flip does: {line}")
     for line in lines:
-        for part in ("other", "ahead", "remaining"):
+        for part in PARTS:
             if line[part]["verdict"] not in ("expected", "undecided"):
                 print(f"Honest runs, {part} rows, are {line[part]['verdict']}: {line}")
     return 1 if bad else 0

@@ -1,4 +1,6 @@
-"""Pages of docs/ of which scripts write sections."""
+"""Pages of docs/ of which several scripts write a part."""
+
+PAIRS = "## Faults between two runs (drift)"  # in docs/power.md, by drift_pairs.py; power.py writes what is above
 
 
 def split(path, heading):
