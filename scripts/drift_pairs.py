@@ -585,8 +585,8 @@ def wrapped(text, **values):
 
 #: Why a fault may not be seen.
 REASONS = {
-    "epsilon in the kernel": "The result of every row is nearest to that of the epsilon planted, but a few rows do not decide "
-                             "it (T-135): 64 do at this width.",
+    "epsilon in the kernel": "The results are nearest to those of the epsilon planted, but those of few honest rows are as "
+                             "near by chance more often than once in 10^9 (T-135).",
     "weight 1e-3 in the kernel": "A thousandth of one product is below what a sum of so many terms may err by. The weights "
                                  "that are read are those of the file.",
 }
