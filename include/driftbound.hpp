@@ -43,6 +43,7 @@
 #include "driftbound/reference/reference.hpp"
 #include "driftbound/reference/reference_file.hpp"
 #include "driftbound/trace/arithmetic.hpp"
+#include "driftbound/trace/dealing.hpp"
 #include "driftbound/trace/function_libraries.hpp"
 #include "driftbound/trace/matrix_units.hpp"
 #include "driftbound/trace/product_kernel.hpp"

@@ -136,6 +136,10 @@ void require_runnable(const ArithmeticModel& arithmetic) {
                       ", says how high a tree of additions is, not which one it is; name one, for example "
                       "blocked:8+fma");
   }
+  if (arithmetic.order.kind == SummationOrder::Kind::dealt) {
+    throw Unsupported(in_message(arithmetic) + "its order of summation, " + to_string(arithmetic.order) +
+                      ", is for bounds of recorded runs; name another one, for example blocked:8+fma");
+  }
   const bool counted =
       arithmetic.order.kind == SummationOrder::Kind::blocked || arithmetic.order.kind == SummationOrder::Kind::split_k;
   if (counted && arithmetic.order.parameter < 1) {

@@ -514,7 +514,7 @@ std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, cons
     } else if (is_contiguous && kernel.combination == Combination::sequential) {
       arithmetic.order = {SummationOrder::Kind::blocked, kernel.dealing.run, kernel.fma};
     } else {
-      arithmetic.order = {SummationOrder::Kind::height, height_of(schedule, kernel.combination), kernel.fma};
+      arithmetic.order = {SummationOrder::Kind::dealt, 0, kernel.fma, kernel.dealing, kernel.combination};
     }
   }
   arithmetic.evidence = Evidence::measured;
