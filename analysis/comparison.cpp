@@ -164,6 +164,7 @@ struct LayerState {
   ScopeAccumulator local, accumulated;
   KappaValues kappa;
   std::optional<ReadingTest> readings;
+  std::optional<KernelSearch> kernels;
 };
 
 struct OutputState {
@@ -725,6 +726,19 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
       s.result.assumptions.push_back(assumption);
 }
 
+void Comparer::search_kernels(const Trace& trace, std::int64_t most_work) {
+  for (std::size_t node = 0; node < state_->graph.nodes.size(); ++node) search_kernel(trace, node, most_work);
+}
+
+std::optional<ProductKernel> Comparer::search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work) {
+  State& s = *state_;
+  if (!multiplies_matrices(s.graph.nodes[node].op)) return std::nullopt;
+  if (!s.started) s.start(trace);
+  std::optional<KernelSearch>& search = s.layers[node].kernels;
+  if (!search) search.emplace(s.graph, node, most_work);
+  return search->add(trace) ? search->finding().kernel : std::nullopt;
+}
+
 std::int64_t Comparer::tested_computations() const {
   std::int64_t tested = 0;
   for (const LayerState& layer : state_->layers) tested += layer.readings ? layer.readings->computations : 0;
@@ -745,6 +759,7 @@ Comparison Comparer::finish(double failure_probability) {
     layer.summary.compared = layer.summary.local.elements;
     layer.summary.checked = std::max(decided_values(layer.summary.local), decided_values(layer.summary.accumulated));
     if (layer.readings) layer.summary.nearest_reading = nearest_reading(*layer.readings, products, failure_probability);
+    if (layer.kernels) layer.summary.kernel = layer.kernels->finding();
     layer.summary.status = status_of(layer.summary, s.threshold);
     const bool is_exceeded = layer.summary.status == Status::violated || layer.summary.status == Status::improbable;
     const bool is_read_otherwise = layer.summary.nearest_reading && layer.summary.nearest_reading->is_decisive;

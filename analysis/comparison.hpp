@@ -19,6 +19,7 @@
 #include "analysis/status.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/box.hpp"
+#include "driftbound/evaluate/kernel_search.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "driftbound/trace/trace.hpp"
@@ -187,6 +188,7 @@ struct LayerSummary {
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples
   std::optional<NearestReading> nearest_reading;  ///< of a Gemm's or MatMul's operands (T-134)
   std::optional<Reading> reading;                 ///< of its products' operands, as the run shows it (T-130)
+  std::optional<KernelFinding> kernel;            ///< of a Gemm or MatMul, where kernels were searched
   std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-97)
   std::int64_t non_finite = 0;
   std::optional<VoidCase> first_void;  ///< the first value that is not finite
@@ -318,6 +320,10 @@ public:
   void add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
            const Bounds& bounds, std::int64_t first_sample,
            const std::function<void(std::size_t layer)>& before_layer = {});
+  /// Searches the kernels of all products with one more evaluation, as add() takes it. `most_work` as KernelSearch has it.
+  void search_kernels(const Trace& trace, std::int64_t most_work);
+  /// The same for one node: what is left of it gives all of the evaluation's numbers, or empty.
+  std::optional<ProductKernel> search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work);
   /// How many elements of products, or rows of other ops, readings were tested on, in all layers.
   std::int64_t tested_computations() const;
   /// `failure_probability`: as Comparison has it.

@@ -17,6 +17,12 @@
 namespace driftbound::analysis {
 namespace {
 
+/// Products in the members of a family beyond which a search is not cheap.
+std::int64_t work_of_search(const JudgeOptions& options) {
+  constexpr std::int64_t cheap = std::int64_t{1} << 21;
+  return options.kernel_searches == KernelSearches::all ? 0 : cheap;
+}
+
 void keep_only(std::vector<BoundResult>& bounds, const std::vector<BoundRequest>& wanted) {
   std::erase_if(bounds, [&](const BoundResult& bound) {
     return std::find(wanted.begin(), wanted.end(), BoundRequest(bound.kind)) == wanted.end();
@@ -463,6 +469,7 @@ Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& a
   for (std::int64_t first = 0; first < samples; first += block) {
     const std::int64_t count = std::min(block, samples - first);
     const Trace part = run.part(first, count);
+    if (options.kernel_searches != KernelSearches::none) comparer.search_kernels(part, work_of_search(options));
     SharpenedReferences references(reference_maker, part, options.precision, false);
     const Bounds bounds =
         wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, options);
@@ -486,6 +493,28 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   return judge(graph, RunInParts{&trace, part, many}, options);
 }
 
+namespace {
+
+/// The terms of a sum in a product of the graph's only node.
+std::int64_t terms_of(const Graph& graph, const Trace& part) {
+  const ValueId left = graph.nodes.front().inputs.front();
+  const StoredTensor& a = graph.is_constant(left) ? graph.value(left).constant : part.inputs.at(graph.value(left).name);
+  const auto* gemm = std::get_if<op::Gemm>(&graph.nodes.front().op);
+  const bool is_transposed = gemm != nullptr && gemm->transpose_a;
+  return is_transposed ? a.shape().front() : a.shape().back();
+}
+
+/// Searches the kernel of a graph of one node. Where one gives all numbers of this part of the run, bounds take its order.
+void use_kernel(const Graph& graph, const JudgeOptions& options, Trace& part, Comparer& comparer) {
+  if (graph.nodes.size() != 1) return comparer.search_kernels(part, work_of_search(options));
+  const std::optional<ProductKernel> kernel = comparer.search_kernel(part, 0, work_of_search(options));
+  if (!kernel) return;
+  if (auto measured = with_kernel(part.arithmetic, *kernel, terms_of(graph, part)))
+    part.arithmetic = *std::move(measured);
+}
+
+}  // namespace
+
 void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,
                       Comparer& comparer) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 21;
@@ -498,7 +527,8 @@ void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions
   const Bounder bounder(graph, how_to_bound(options, (trace.samples + block - 1) / block));
   const ReferenceMaker reference_maker(graph);
   for (std::int64_t first = 0; first < trace.samples; first += block) {
-    const Trace part = slice(graph, layout, trace, first, std::min(block, trace.samples - first));
+    Trace part = slice(graph, layout, trace, first, std::min(block, trace.samples - first));
+    if (options.kernel_searches != KernelSearches::none) use_kernel(graph, options, part, comparer);
     SharpenedReferences references(reference_maker, part, options.precision, true);
     const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, options);
     comparer.add(layout, part, nullptr, references.local(), bounds, first_sample + first,

@@ -11,6 +11,9 @@
 
 namespace driftbound::analysis {
 
+/// For which products the kernel is searched that gives their bits (KernelSearch): none, those whose search is cheap, all.
+enum class KernelSearches { none, cheap, all };
+
 struct JudgeOptions {
   PrecisionPolicy precision;
   std::vector<Scalar> scalars;
@@ -22,6 +25,7 @@ struct JudgeOptions {
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
   bool tests_readings = true;         ///< as BoundOptions has it
+  KernelSearches kernel_searches = KernelSearches::none;
   /// Bytes that bounds from end to end may take; where they would take more they are left out, unless `bounds` names
   /// them. 0: any number.
   std::uint64_t memory = 0;

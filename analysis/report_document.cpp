@@ -312,6 +312,45 @@ Section remarks(const Report& report, const ExitRules& rules) {
   return section;
 }
 
+/// Layers with the same finding.
+struct KernelGroup {
+  KernelFinding finding;
+  std::string text;
+  std::vector<std::string> layers;
+};
+
+std::vector<KernelGroup> kernel_groups(const Comparison& comparison) {
+  std::vector<KernelGroup> groups;
+  for (const LayerSummary& layer : comparison.layers) {
+    if (!layer.kernel || !layer.kernel->why_not.empty()) continue;
+    const KernelFinding& found = *layer.kernel;
+    const std::string text = found.kernel ? describe(*found.kernel, found.k) : "no member of the family";
+    const auto is_it = [&](const KernelGroup& known) {
+      return known.text == text && known.finding.equal_bits == found.equal_bits &&
+             known.finding.compared == found.compared && known.finding.members_left == found.members_left;
+    };
+    auto known = std::find_if(groups.begin(), groups.end(), is_it);
+    if (known == groups.end()) known = groups.insert(groups.end(), KernelGroup{found, text, {}});
+    known->layers.push_back(layer.name);
+  }
+  return groups;
+}
+
+/// Which kernels give the bits of the products.
+Section kernels_section(const Comparison& comparison) {
+  constexpr std::size_t most_names = 3, width_of_layers = 26;
+  Table table{{{"layers", width_of_layers, true}, {"equal", 8}, {"of", 8}, {"left", 5}, {"kernel", 10, true}}};
+  for (const KernelGroup& group : kernel_groups(comparison))
+    table.rows.push_back({{Name{list_of(group.layers, most_names)}, group.finding.equal_bits, group.finding.compared,
+                           group.finding.members_left, group.text}});
+  if (table.rows.empty()) return {};
+  return {Paragraph{"Kernels", Style::heading},
+          Paragraph{
+              "How sums of products were formed, from the bits of the run: the simplest member of a family that gives "
+              "all numbers, and how many members do (docs/explain.md)."},
+          std::move(table)};
+}
+
 /// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".
 std::string backend_text(const Provenance& run) {
   const std::string backend = backend_of(run), gemm = gemm_of(run);
@@ -463,13 +502,11 @@ Document document_of(const Report& report, const ExitRules& rules) {
   document.seconds = report.context.seconds;
   document.verdict = comparison.verdict;
   document.headline = headline(report);
-  document.sections = {remarks(report, rules),
-                       about_run(report),
-                       chart_section(comparison),
-                       layers_section(comparison),
-                       is_judged_alone(comparison) ? Section() : outputs_section(comparison),
-                       what_it_stands_on(comparison),
-                       explanation()};
+  document.sections = {
+      remarks(report, rules),        about_run(report),
+      chart_section(comparison),     layers_section(comparison),
+      kernels_section(comparison),   is_judged_alone(comparison) ? Section() : outputs_section(comparison),
+      what_it_stands_on(comparison), explanation()};
   document.fields = fields_of(report);
   document.records = records_of(comparison);
   document.cases = cases_of(report, rules);

@@ -126,6 +126,33 @@ Json to_json(const std::optional<NearestReading>& reading) {
                 "false_alarm"_key = reading->false_alarm, "decisive"_key = reading->is_decisive);
 }
 
+/// Null where no member of the family gives all bits.
+Json kernel_json(const std::optional<KernelFinding>& finding) {
+  if (!finding || !finding->kernel) return nullptr;
+  const ProductKernel& kernel = *finding->kernel;
+  const auto of_unit = [&](int TensorCore::*number) {
+    return kernel.matrix_unit ? Json((*kernel.matrix_unit).*number) : Json();
+  };
+  const std::size_t slices = schedule_of(kernel.dealing, finding->k).ends.size();
+  Json alike = Json::array();
+  for (const ProductKernel& other : finding->alike) alike.push_back(describe(other, finding->k));
+  return object(
+      "text"_key = describe(kernel, finding->k), "reading"_key = reading_of_operands(kernel),
+      "block"_key = of_unit(&TensorCore::block), "fraction_bits"_key = of_unit(&TensorCore::fraction_bits),
+      "sum_bits"_key = of_unit(&TensorCore::sum_bits), "fma"_key = kernel.matrix_unit ? Json() : Json(kernel.fma),
+      "slices"_key = slices, "dealing"_key = slices > 1 ? Json(name_of(kernel.dealing.kind)) : Json(),
+      "run"_key = slices > 1 ? Json(kernel.dealing.run) : Json(),
+      "combine"_key = slices > 1 ? Json(name_of(kernel.combination)) : Json(), "addend"_key = name_of(kernel.addend),
+      "equal_bits"_key = finding->equal_bits, "of"_key = finding->compared, "members_left"_key = finding->members_left,
+      "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
+}
+
+Json kernel_search_json(const std::optional<KernelFinding>& finding) {
+  if (!finding) return nullptr;
+  return object("family"_key = finding->family, "equal_bits"_key = finding->equal_bits, "of"_key = finding->compared,
+                "reason"_key = text_or_null(finding->why_not));
+}
+
 /// The nodes of the model that a layer stands for, where these are several.
 Json segment_json(const ReportContext& context, std::size_t layer) {
   if (!context.recorded || layer >= context.recorded->segments.size()) return nullptr;
@@ -148,7 +175,8 @@ Json to_json(const LayerSummary& layer, const ReportContext& context, const Brea
   return object("index"_key = layer.index, "name"_key = layer.name, "op"_key = layer.op, "fan_in"_key = layer.fan_in,
                 "outputs"_key = layer.outputs, "compared"_key = layer.compared, "checked"_key = layer.checked,
                 "gamma_n"_key = layer.gamma_n, "kappa"_key = to_json(layer.kappa), "ambiguous"_key = layer.ambiguous,
-                "nearest_reading"_key = to_json(layer.nearest_reading),
+                "nearest_reading"_key = to_json(layer.nearest_reading), "kernel"_key = kernel_json(layer.kernel),
+                "kernel_search"_key = kernel_search_json(layer.kernel),
                 "reading"_key = layer.reading ? Json(name_of(*layer.reading)) : Json(),
                 "differing"_key = layer.differing, "non_finite"_key = layer.non_finite,
                 "void"_key = to_json(layer.first_void), "explained_by"_key = text_or_null(layer.explained_by),

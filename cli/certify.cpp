@@ -274,7 +274,7 @@ void check_combinations(const CLI::App& app) {
   require_with(app, "--seed", {"--band"}, "other points are not random; leave it out");
   require_with(app, "--box", {"--grid", "--band"}, "other points say themselves where they are; leave it out");
   require_with(app, "--within", {"--segment"}, "zeros are looked for on a segment alone; leave it out");
-  require_without(app, "--values", {"--backend", "--gemm"},
+  require_without(app, "--values", {"--backend", "--device", "--gemm"},
                   "values are computed already, --arithmetic and --order say how; leave one of the two out");
   require_without(app, "--arithmetic-file", {"--arithmetic", "--order"},
                   "the file says both; leave one of the two out");

@@ -17,6 +17,7 @@
 #include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/matrix_units.hpp"
 
 namespace driftbound::cli {
 namespace {
@@ -129,8 +130,19 @@ Inputs InputOptions::load_given(const ModelDescription& model) const {
   return generate_inputs(inputs_with_shapes(model.graph, given_shapes), how);
 }
 
+namespace {
+
+std::vector<std::string> names_of_devices() {
+  std::vector<std::string> names;
+  for (const SimulatedDevice& device : simulated_devices()) names.emplace_back(device.name);
+  return names;
+}
+
+}  // namespace
+
 void RunSettings::add_arithmetic_to(CLI::App& app) {
   add_option(app, "--backend", backend, "What runs the model", CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
+  app.add_option("--device", device, "Device that --backend sim simulates")->check(CLI::IsMember(names_of_devices()));
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"}));
   app.add_option("--store", store,
@@ -167,7 +179,8 @@ bool RunSettings::asks_for_cublas() const {
 
 SummationOrder RunSettings::summation_order() const {
   try {
-    return parse_summation_order(order.empty() ? default_order : order);
+    const bool is_simulated = backend == "sim";  // a chain of steps, or of multiply-adds
+    return parse_summation_order(!order.empty() ? order : is_simulated ? "sequential+fma" : default_order);
   } catch (const InvalidArgument&) {  // names orders too that are none of runs
     throw InvalidArgument(fmt::format(
         "--order '{}': there is no such order of summation; runs have: sequential, pairwise, blocked:B, split-k:S (B "
@@ -177,13 +190,13 @@ SummationOrder RunSettings::summation_order() const {
 }
 
 void RunSettings::check() const {
-  if (backend == "sim")
-    throw NotAvailable(
-        "--backend sim: this version has no tensor-core simulator; --backend cpu runs tf32, bf16 and fp16 with "
-        "rounded operands and float32 sums");
-  if (asks_for_cublas() && backend == "cpu")
-    throw InvalidArgument(
-        fmt::format("--gemm {}: cuBLAS runs on a GPU, not with --backend cpu; the CPU is always --gemm ordered", gemm));
+  if (backend == "sim" && device.empty())
+    throw InvalidArgument("--backend sim needs --device: " + fmt::format("{}", fmt::join(names_of_devices(), ", ")));
+  if (backend != "sim" && !device.empty())
+    throw InvalidArgument("--device names a device to simulate; add --backend sim, or leave it out");
+  if (asks_for_cublas() && (backend == "cpu" || backend == "sim"))
+    throw InvalidArgument(fmt::format(
+        "--gemm {}: cuBLAS runs on a GPU, not with --backend {}; that is always --gemm ordered", gemm, backend));
   if (asks_for_cublas() && !order.empty())
     throw InvalidArgument(fmt::format(
         "--gemm {}: cuBLAS chooses its order of summation itself; leave --order out, or use --gemm ordered", gemm));
@@ -220,8 +233,9 @@ Evaluator RunSettings::cuda_evaluator_for(const ArithmeticModel& of_run) const {
 
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check();
-  ArithmeticModel of_run =
-      cpu_arithmetic(arithmetic.empty() ? default_arithmetic(graph) : arithmetic, summation_order());
+  const std::string asked = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
+  ArithmeticModel of_run = backend == "sim" ? simulated_arithmetic(device, asked, summation_order())
+                                            : cpu_arithmetic(asked, summation_order());
   store_results(graph, of_run);
   if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(of_run);
   if (backend == "auto") {

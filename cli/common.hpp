@@ -55,6 +55,7 @@ struct InputOptions {
 /// Which arithmetic runs the model, and how.
 struct RunSettings {
   std::string backend = "auto";
+  std::string device;      ///< that the backend "sim" simulates
   std::string arithmetic;  ///< empty: the model's own type
   std::string store;       ///< format of results: a name, or "declared"; empty: declared, but for --arithmetic fp64
   std::string gemm = "auto";

@@ -33,8 +33,8 @@ struct ProbeSettings {
 /// What is probed, and what it says of itself.
 struct ProbedKernel {
   std::string name;
-  ProductKernel product;
-  SumKernel sum;  ///< empty: products
+  ProductCall product;
+  SumCall sum;  ///< empty: products
   std::optional<ArithmeticModel> declared;
 };
 
@@ -74,14 +74,14 @@ void check_probe(const ProbeSettings& settings, const CLI::App& app) {
     throw InvalidArgument("probe: --arithmetic fp64: kernels of float32 numbers are probed; choose another one");
 }
 
-ProbedKernel kernel_of(const ProbeSettings& settings) {
+ProbedKernel probed_kernel(const ProbeSettings& settings) {
   const auto named = [&](const char* name) { return settings.name.empty() ? std::string(name) : settings.name; };
   if (!settings.blas.empty()) return {named(settings.blas.c_str()), blas_kernel(settings.blas), {}, {}};
   if (settings.is_exchange && settings.is_sum) return {named("the program asked"), {}, exchanged_sum(), {}};
   if (settings.is_exchange) return {named("the program asked"), exchanged_product(), {}, {}};
   const Evaluator evaluator = settings.run.evaluator_for(product_graph({}));
   const ArithmeticModel declared = evaluator.arithmetic();
-  return {declared.source + ", " + declared.name, product_kernel(evaluator), {}, declared};
+  return {declared.source + ", " + declared.name, product_call(evaluator), {}, declared};
 }
 
 analysis::ProbedShape probe_shape(const ProbeSettings& settings, const ProbedKernel& kernel,
@@ -113,7 +113,7 @@ int run_probe(ProbeSettings settings, const CLI::App& app) {
   const std::vector<ProductShape> shapes = shapes_of(settings);
   if (!settings.exported.empty() && shapes.size() > 1)
     throw InvalidArgument("probe: --export writes the arithmetic of one shape; leave --batch out, or give one");
-  const ProbedKernel kernel = kernel_of(settings);
+  const ProbedKernel kernel = probed_kernel(settings);
   analysis::ProbeReport report;
   report.kernel = kernel.name;
   report.declared = kernel.declared;

@@ -43,7 +43,7 @@ void keep_broken_pipes_as_errors() {
 
 }  // namespace
 
-ProductKernel blas_kernel(const std::string& library) {
+ProductCall blas_kernel(const std::string& library) {
   void* const loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (loaded == nullptr) {
     const char* const reason = dlerror();
@@ -66,7 +66,7 @@ ProductKernel blas_kernel(const std::string& library) {
   };
 }
 
-ProductKernel exchanged_product() {
+ProductCall exchanged_product() {
   keep_broken_pipes_as_errors();
   return [](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
     send(fmt::format("{{\"operation\": \"product\", \"m\": {}, \"k\": {}, \"n\": {}}}\n", shape.m, shape.k, shape.n), a,
@@ -75,7 +75,7 @@ ProductKernel exchanged_product() {
   };
 }
 
-SumKernel exchanged_sum() {
+SumCall exchanged_sum() {
   keep_broken_pipes_as_errors();
   return [](std::int64_t rows, std::int64_t length, std::span<const float> values) {
     send(fmt::format("{{\"operation\": \"sum\", \"m\": {}, \"k\": {}}}\n", rows, length), values, {});

@@ -44,6 +44,7 @@ struct ReportSettings {
   int max_precision = 4096;
   std::int64_t audit = 0;  ///< elements drawn of every result of a recording; 0: all are judged
   bool explain = false;
+  bool explain_kernels = false, no_explain_kernels = false;  ///< neither: where it is cheap
 
   std::vector<std::string> files() const { return outputs.files({save_trace, save_reference}); }
 };
@@ -113,6 +114,9 @@ analysis::JudgeOptions judge_options(const ReportSettings& settings, analysis::P
   options.bounds = bounds_to_compute(settings.bounds);
   options.threshold = settings.threshold;
   options.failure_probability = settings.failure_probability;
+  options.kernel_searches = settings.explain_kernels      ? analysis::KernelSearches::all
+                            : settings.no_explain_kernels ? analysis::KernelSearches::none
+                                                          : analysis::KernelSearches::cheap;
   options.progress = shown_by(progress);
   return options;
 }
@@ -217,7 +221,7 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
   require_without(app, "--trace", {"INPUTS", "--inputs", "--samples", "--seed", "--domain", "--shape"},
                   "a trace carries its inputs; leave one of the two out");
   require_without(app, "--trace", {"--rows"}, "a trace has the rows that were recorded; leave one of the two out");
-  require_without(app, "--trace", {"--arithmetic", "--order", "--gemm", "--backend", "--batch"},
+  require_without(app, "--trace", {"--arithmetic", "--order", "--gemm", "--backend", "--device", "--batch"},
                   "a trace says how it was computed (its metadata 'arithmetic' and 'provenance', "
                   "docs/file-formats.md); leave one of the two out");
   settings.inputs.check(app);
@@ -225,9 +229,9 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
 
 /// A recording says what was computed, and has no outputs.
 void check_recording(const CLI::App& app) {
-  for (const char* option :
-       {"INPUTS", "--inputs", "--samples", "--domain", "--shape", "--rows", "--arithmetic", "--order", "--gemm",
-        "--backend", "--batch", "--store", "--trace", "--functions", "--box", "--save-reference", "--save-trace"})
+  for (const char* option : {"INPUTS", "--inputs", "--samples", "--domain", "--shape", "--rows", "--arithmetic",
+                             "--order", "--gemm", "--backend", "--device", "--batch", "--store", "--trace",
+                             "--functions", "--box", "--save-reference", "--save-trace"})
     if (app.count(option) > 0)
       throw InvalidArgument(
           fmt::format("report: {} says nothing of a run that was recorded op by op; leave it out "
@@ -381,6 +385,10 @@ Verb::Run add_report(CLI::App& app, const std::string& command_line) {
                  "Write the certified values of every layer (.safetensors)");
   app.add_option("--save-trace", settings->save_trace, "Write the run as a trace (.safetensors)");
   app.add_flag("--explain", settings->explain, "Say what every column means");
+  CLI::Option* const all =
+      app.add_flag("--explain-kernels", settings->explain_kernels,
+                   "Search the kernel that gives the bits of each product (default: where it is cheap)");
+  app.add_flag("--no-explain-kernels", settings->no_explain_kernels, "Search no kernels")->excludes(all);
   settings->outputs.add_quiet_to(app);
   return [settings, &app] {
     if (is_recorded_run(settings->model)) {

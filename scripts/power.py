@@ -6,9 +6,9 @@
                                     [--resume build/power.jsonl]
 
 Needs PyTorch, and the program (the variable DRIFTBOUND, or build/*/driftbound). Prints the tables (Markdown) and a line for
-every draw that was not seen, was given another name, or was honest and does not hold; writes the whole page with --page.
-With --resume it goes on where it
-stopped: the file has a line for every recording that was judged; remove it after a change of the program.
+every draw that was not seen, was given another name, or was honest and does not hold; --page writes the page, but for the
+section of scripts/drift_pairs.py. With --resume it goes on where it stopped: the file has a line for every recording that
+was judged; remove it after a change of the program.
 Every fault is planted in its own record of a recording that has the honest result of the same operands beside it, so that
 a fault seen at the wrong op would show as an honest record that fails. Exit status 1 where an honest record does not hold.
 """
@@ -35,6 +35,8 @@ from torch.nn import functional as F
 import driftbound
 from driftbound.environment import declare
 from driftbound.program import find_program
+
+import pages
 
 ROWS = 16  # of products; and columns
 FEW_ROWS = 8  # of softmax and Gelu
@@ -667,7 +669,9 @@ def main():
         print(f"not judged: {name}, {count} times: {reason}")
     print("\n".join(results.tables(arguments.widths)))
     if arguments.page:
-        arguments.page.write_text(page(results, arguments, arguments.widths, arguments.draws), encoding="utf-8")
+        _, pairs = pages.split(arguments.page, pages.PAIRS)
+        own = page(results, arguments, arguments.widths, arguments.draws)
+        arguments.page.write_text(pages.join(own, pairs), encoding="utf-8")
     return 1 if results.failed else 0
 
 

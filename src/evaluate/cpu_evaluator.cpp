@@ -4,6 +4,7 @@
 
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/num/environment.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 #include "evaluate/batch_program.hpp"
 #include "evaluate/batches.hpp"
 #include "evaluate/node_evaluator.hpp"
@@ -89,6 +90,11 @@ public:
     Trace trace;
     trace.arithmetic = arithmetic_;
     trace.provenance = cpu_provenance();
+    if (arithmetic_.tensor_core) {
+      trace.provenance.backend = "sim";
+      trace.provenance.details["gemm"] = "simulated matrix unit";
+      trace.provenance.details["simulated"] = arithmetic_.source;
+    }
     describe_batches(batches, trace.provenance);
     trace.inputs = batches.recorded_inputs();
     trace.samples = batches.recorded_samples();
@@ -106,6 +112,18 @@ std::string in_message(const ArithmeticModel& arithmetic) {
   return "the CPU evaluator cannot run arithmetic '" + arithmetic.name + "': ";
 }
 
+void require_runnable_unit(const ArithmeticModel& arithmetic) {
+  const TensorCore& unit = *arithmetic.tensor_core;
+  if (arithmetic.accumulator != FormatId::fp32 || arithmetic.input == FormatId::fp32)
+    throw Unsupported(in_message(arithmetic) + "a matrix unit takes operands of a narrow format and has float32 sums");
+  if (unit.fraction_bits < 1 || unit.fraction_bits > 40 || unit.block < 1 || unit.block > 64 || unit.sum_bits < 1 ||
+      unit.sum_bits > 23 || unit.promotion < 0 || (unit.promotion > 0 && unit.promotion < unit.block))
+    throw InvalidArgument(in_message(arithmetic) +
+                          "a matrix unit has 1 to 40 fraction bits, 1 to 64 products a step, 1 to 23 sum bits, and no "
+                          "promotion or one after a block or more");
+  kernel_of(arithmetic, unit.block);  // refuses other orders
+}
+
 void require_runnable(const ArithmeticModel& arithmetic) {
   const Format& accumulator = format(arithmetic.accumulator);
   const Format& input = format(arithmetic.input);
@@ -117,6 +135,10 @@ void require_runnable(const ArithmeticModel& arithmetic) {
     throw Unsupported(in_message(arithmetic) + "its order of summation, " + to_string(arithmetic.order) +
                       ", says how high a tree of additions is, not which one it is; name one, for example "
                       "blocked:8+fma");
+  }
+  if (arithmetic.order.kind == SummationOrder::Kind::dealt) {
+    throw Unsupported(in_message(arithmetic) + "its order of summation, " + to_string(arithmetic.order) +
+                      ", is for bounds of recorded runs; name another one, for example blocked:8+fma");
   }
   const bool counted =
       arithmetic.order.kind == SummationOrder::Kind::blocked || arithmetic.order.kind == SummationOrder::Kind::split_k;
@@ -137,9 +159,7 @@ void require_runnable(const ArithmeticModel& arithmetic) {
   if (arithmetic.reduced_reduction) {
     throw Unsupported(in_message(arithmetic) + "it rounds parts of sums; leave out reduced_reduction");
   }
-  if (arithmetic.tensor_core) {
-    throw Unsupported(in_message(arithmetic) + "it adds products in a matrix unit; leave out tensor_core");
-  }
+  if (arithmetic.tensor_core) require_runnable_unit(arithmetic);
   if (arithmetic.rounding != Rounding::nearest_even || arithmetic.flushes_subnormals || arithmetic.products_may_flush) {
     throw Unsupported(in_message(arithmetic) + "it must round to nearest even and keep subnormal numbers");
   }

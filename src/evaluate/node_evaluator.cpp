@@ -3,11 +3,13 @@
 #include <cmath>
 #include <numeric>
 #include <span>
+#include <type_traits>
 
 #include "driftbound/num/errors.hpp"
 #include "evaluate/functions.hpp"
 #include "evaluate/nan.hpp"
 #include "evaluate/shared/elements.inl.hpp"
+#include "linalg/scheduled_sums.hpp"
 #include "linalg/summation.hpp"
 #include "model/shapes.hpp"
 #include "model/variant.hpp"
@@ -247,7 +249,17 @@ private:
     const ProductPlan plan = plan_product(op, program_.shape(node_.inputs[0]), program_.shape(node_.inputs[1]));
     const PackedMatrices<Real>& b = values_.packed_operand(index_, node_.inputs[1], plan);
     const Tensor<Real>& a = values_.product_operand(node_.inputs[0]);
+    if constexpr (std::is_same_v<Real, float>) {
+      if (arithmetic_.tensor_core) return by_matrix_unit(plan, a, b);
+    }
     return Tensor<Real>(shape_, multiply(plan, a, b, arithmetic_.order, threads_));
+  }
+
+  Tensor<float> by_matrix_unit(const ProductPlan& plan, const Tensor<float>& a, const PackedMatrices<float>& b) {
+    Tensor<float> y(shape_);
+    const ProductKernel kernel = kernel_of(arithmetic_, plan.k);
+    linalg::multiply_by_kernel(plan, a.values, b, kernel, threads_, y.values);
+    return y;
   }
 
   void add_bias(double beta, Tensor<Real>& y) {

@@ -27,33 +27,33 @@ Tensor<Real> copied(const StoredTensor& stored) {
 }  // namespace
 
 template <class Real>
-Real rounded(double x, FormatId target) {
+Real rounded(double x, FormatId target, Rounding rounding) {
   if (keeps_every<Real>(target)) return static_cast<Real>(x);
-  return static_cast<Real>(round_to(x, format(target), Rounding::nearest_even));
+  return static_cast<Real>(round_to(x, format(target), rounding));
 }
 
 template <class Real>
-Tensor<Real> rounded(const StoredTensor& stored, FormatId target) {
+Tensor<Real> rounded(const StoredTensor& stored, FormatId target, Rounding rounding) {
   if (stored.type() == own_type<Real> && keeps_every<Real>(target)) return copied<Real>(stored);
   const Tensor<double> exact = stored.to_double();
   Tensor<Real> result(exact.shape);
   std::transform(exact.values.begin(), exact.values.end(), result.values.begin(),
-                 [target](double x) { return rounded<Real>(x, target); });
+                 [=](double x) { return rounded<Real>(x, target, rounding); });
   return result;
 }
 
 template <class Real>
-Tensor<Real> rounded(Tensor<Real> values, FormatId target) {
+Tensor<Real> rounded(Tensor<Real> values, FormatId target, Rounding rounding) {
   if (keeps_every<Real>(target)) return values;
-  for (Real& x : values.values) x = rounded<Real>(static_cast<double>(x), target);
+  for (Real& x : values.values) x = rounded<Real>(static_cast<double>(x), target, rounding);
   return values;
 }
 
-template float rounded<float>(double, FormatId);
-template double rounded<double>(double, FormatId);
-template Tensor<float> rounded<float>(const StoredTensor&, FormatId);
-template Tensor<double> rounded<double>(const StoredTensor&, FormatId);
-template Tensor<float> rounded<float>(Tensor<float>, FormatId);
-template Tensor<double> rounded<double>(Tensor<double>, FormatId);
+template float rounded<float>(double, FormatId, Rounding);
+template double rounded<double>(double, FormatId, Rounding);
+template Tensor<float> rounded<float>(const StoredTensor&, FormatId, Rounding);
+template Tensor<double> rounded<double>(const StoredTensor&, FormatId, Rounding);
+template Tensor<float> rounded<float>(Tensor<float>, FormatId, Rounding);
+template Tensor<double> rounded<double>(Tensor<double>, FormatId, Rounding);
 
 }  // namespace driftbound

@@ -5,14 +5,14 @@
 
 namespace driftbound {
 
-/// Every element rounded to nearest even to a format whose numbers are all numbers of Real.
+/// Every element rounded to a format whose numbers are all numbers of Real.
 template <class Real>
-Tensor<Real> rounded(const StoredTensor& stored, FormatId target);
+Tensor<Real> rounded(const StoredTensor& stored, FormatId target, Rounding rounding = Rounding::nearest_even);
 template <class Real>
-Tensor<Real> rounded(Tensor<Real> values, FormatId target);
+Tensor<Real> rounded(Tensor<Real> values, FormatId target, Rounding rounding = Rounding::nearest_even);
 
 /// x in the format, or in Real where the format is wider.
 template <class Real>
-Real rounded(double x, FormatId target);
+Real rounded(double x, FormatId target, Rounding rounding = Rounding::nearest_even);
 
 }  // namespace driftbound

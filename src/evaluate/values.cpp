@@ -1,10 +1,22 @@
 #include "evaluate/values.hpp"
 
 namespace driftbound {
+namespace {
+
+Rounding operand_rounding(const ArithmeticModel& arithmetic) {
+  const bool cuts = arithmetic.tensor_core && arithmetic.tensor_core->cuts_operands;
+  return cuts ? Rounding::toward_zero : Rounding::nearest_even;
+}
+
+}  // namespace
 
 template <class Real>
 Values<Real>::Values(const Program& program, const ArithmeticModel& arithmetic)
-    : program_(&program), input_(arithmetic.input), accumulator_(arithmetic.accumulator), entries_(program.size()) {
+    : program_(&program),
+      input_(arithmetic.input),
+      accumulator_(arithmetic.accumulator),
+      operand_rounding_(operand_rounding(arithmetic)),
+      entries_(program.size()) {
   const Graph& graph = program.flat().graph;
   for (ValueId id = 0; id < program.size(); ++id)
     if (graph.is_constant(id)) entries_[id].stored = &graph.value(id).constant;
@@ -43,7 +55,8 @@ const Tensor<Real>& Values<Real>::product_operand(ValueId id) {
   if (input_ == accumulator_) return operand(id);
   Entry& entry = entries_.at(id);
   if (!entry.rounded_to_input) {
-    entry.rounded_to_input = entry.stored ? rounded<Real>(*entry.stored, input_) : rounded<Real>(operand(id), input_);
+    entry.rounded_to_input = entry.stored ? rounded<Real>(*entry.stored, input_, operand_rounding_)
+                                          : rounded<Real>(operand(id), input_, operand_rounding_);
   }
   return *entry.rounded_to_input;
 }

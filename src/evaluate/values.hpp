@@ -41,6 +41,7 @@ private:
 
   const Program* program_;
   FormatId input_, accumulator_;
+  Rounding operand_rounding_;
   std::vector<Entry> entries_;
   std::map<std::size_t, PackedMatrices<Real>> packed_;  ///< by node
 };

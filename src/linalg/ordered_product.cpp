@@ -27,7 +27,6 @@ std::vector<Real> packed_matrix(const ProductPlan& plan, const Real* b) {
   return packed;
 }
 
-/// A[batch, i, k] as one row-major matrix of batches * m rows.
 template <class Real>
 std::vector<Real> rows_of(const ProductPlan& plan, std::span<const Real> a) {
   std::vector<Real> rows;
@@ -56,6 +55,14 @@ int threads_for(std::int64_t rows, std::size_t n, std::size_t k, int threads) {
 }  // namespace
 
 template <class Real>
+const Real* in_rows(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                    std::vector<Real>& gathered) {
+  if (is_row_major(plan)) return a.data();
+  gathered = rows_of<Real>(plan, a);
+  return gathered.data();
+}
+
+template <class Real>
 void pack_missing(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> b,
                   PackedMatrices<Real>& packed) {
   for (const std::int64_t offset : plan.b_batch) {
@@ -76,8 +83,8 @@ void multiply_into(const ProductPlan& plan, std::type_identity_t<std::span<const
                    const PackedMatrices<Real>& b, const SummationOrder& order, int threads,
                    std::type_identity_t<std::span<Real>> c) {
   if (c.empty()) return;
-  const std::vector<Real> gathered = is_row_major(plan) ? std::vector<Real>{} : rows_of<Real>(plan, a);
-  const Real* rows = gathered.empty() ? a.data() : gathered.data();
+  std::vector<Real> gathered;
+  const Real* const rows = in_rows<Real>(plan, a, gathered);
   for (std::int64_t first = 0, last = 0; first < plan.batches; first = last) {  // batches that share a B
     const std::int64_t offset = plan.b_batch[static_cast<std::size_t>(first)];
     while (last < plan.batches && plan.b_batch[static_cast<std::size_t>(last)] == offset) ++last;
@@ -97,6 +104,8 @@ void multiply_into(const ProductPlan& plan, std::type_identity_t<std::span<const
   }
 }
 
+template const float* in_rows<float>(const ProductPlan&, std::span<const float>, std::vector<float>&);
+template const double* in_rows<double>(const ProductPlan&, std::span<const double>, std::vector<double>&);
 template void pack_missing<float>(const ProductPlan&, std::span<const float>, PackedMatrices<float>&);
 template void pack_missing<double>(const ProductPlan&, std::span<const double>, PackedMatrices<double>&);
 template void multiply_into<float>(const ProductPlan&, std::span<const float>, const PackedMatrices<float>&,

@@ -15,6 +15,11 @@ namespace driftbound {
 template <class Real>
 using PackedMatrices = std::map<std::int64_t, std::vector<Real>>;
 
+/// A[batch, i, k] as one row-major matrix of batches * m rows: `a` itself, or `gathered`, into which it is copied.
+template <class Real>
+const Real* in_rows(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                    std::vector<Real>& gathered);
+
 /// Packs the matrices of b that the plan names and `packed` lacks.
 template <class Real>
 void pack_missing(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> b, PackedMatrices<Real>& packed);

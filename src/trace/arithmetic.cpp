@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <tuple>
+#include <utility>
 
 #include "driftbound/num/elementary.hpp"
 #include "driftbound/num/errors.hpp"
@@ -61,6 +63,57 @@ std::int64_t parse_parameter(std::string_view text, std::string_view whole) {
   return value;
 }
 
+constexpr std::string_view slices_prefix = "slices:", balanced_prefix = "balanced:", lanes_prefix = "lanes:";
+
+std::string dealt_text(const SummationOrder& order) {
+  const Dealing& dealing = order.dealing;
+  std::string text;
+  switch (dealing.kind) {
+    case Dealing::Kind::contiguous:
+      text = std::string(slices_prefix) + std::to_string(dealing.run);
+      break;
+    case Dealing::Kind::balanced:
+      text = std::string(balanced_prefix) + std::to_string(dealing.run) + ":" + std::to_string(dealing.multiple);
+      break;
+    case Dealing::Kind::interleaved:
+      text = std::string(lanes_prefix) + std::to_string(dealing.parts) + "x" + std::to_string(dealing.run);
+      break;
+  }
+  return order.combination == Combination::sequential ? text : text + "/" + std::string(name_of(order.combination));
+}
+
+/// Two numbers with a sign between them.
+std::pair<std::int64_t, std::int64_t> parse_two(std::string_view text, char sign, std::string_view whole) {
+  const std::size_t at = text.find(sign);
+  if (at == std::string_view::npos)
+    throw InvalidArgument("summation order " + in_quotes(whole) + ": two numbers with '" + sign + "' between them");
+  return {parse_parameter(text.substr(0, at), whole), parse_parameter(text.substr(at + 1), whole)};
+}
+
+/// Whether `kind` names a dealt order, which is then set.
+bool parse_dealt(std::string_view kind, std::string_view whole, SummationOrder& order) {
+  for (const Combination combination : {Combination::neighbours, Combination::halves}) {
+    const std::string suffix = "/" + std::string(name_of(combination));
+    if (!kind.ends_with(suffix)) continue;
+    order.combination = combination;
+    kind.remove_suffix(suffix.size());
+  }
+  Dealing& dealing = order.dealing;
+  if (kind.starts_with(slices_prefix)) {
+    dealing.run = parse_parameter(kind.substr(slices_prefix.size()), whole);
+  } else if (kind.starts_with(balanced_prefix)) {
+    dealing.kind = Dealing::Kind::balanced;
+    std::tie(dealing.run, dealing.multiple) = parse_two(kind.substr(balanced_prefix.size()), ':', whole);
+  } else if (kind.starts_with(lanes_prefix)) {
+    dealing.kind = Dealing::Kind::interleaved;
+    std::tie(dealing.parts, dealing.run) = parse_two(kind.substr(lanes_prefix.size()), 'x', whole);
+  } else {
+    return false;
+  }
+  order.kind = SummationOrder::Kind::dealt;
+  return true;
+}
+
 }  // namespace
 
 std::string_view name_of(Evidence evidence) {
@@ -88,6 +141,8 @@ std::string to_string(const SummationOrder& order) {
         return "split-k:" + std::to_string(order.parameter);
       case SummationOrder::Kind::height:
         return "height:" + std::to_string(order.parameter);
+      case SummationOrder::Kind::dealt:
+        return dealt_text(order);
       case SummationOrder::Kind::unknown:
         break;
     }
@@ -121,10 +176,10 @@ SummationOrder parse_summation_order(std::string_view text) {
   } else if (kind.starts_with(height)) {
     order.kind = SummationOrder::Kind::height;
     order.parameter = parse_parameter(kind.substr(height.size()), text);
-  } else {
-    throw InvalidArgument(
-        "no summation order " + in_quotes(text) +
-        "; there are: sequential, pairwise, blocked:B, split-k:S, height:H, unknown, each also with +fma");
+  } else if (!parse_dealt(kind, text, order)) {
+    throw InvalidArgument("no summation order " + in_quotes(text) +
+                          "; there are: sequential, pairwise, blocked:B, split-k:S, height:H, slices:R, balanced:R:M, "
+                          "lanes:PxR (the last three also with /neighbours or /halves), unknown, each also with +fma");
   }
   return order;
 }
@@ -136,6 +191,7 @@ std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_
     case SummationOrder::Kind::unknown:
     case SummationOrder::Kind::pairwise:
     case SummationOrder::Kind::height:
+    case SummationOrder::Kind::dealt:
       return {};
     case SummationOrder::Kind::sequential:
       length = n;

@@ -153,7 +153,13 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --scalar 'nothing[0]'", "nothing");
   check_refused("report " + mlp + " --scalar 'logits[9]'", "logits[9]");
   check_refused("report " + mlp + " --scalar 'logits[1] - logits[1]'", "an element minus itself is 0 everywhere");
-  check_refused("report " + mlp + " --backend sim", "sim", 4);
+  check_refused("report " + mlp + " --backend sim", "--device: v100", 3);
+  check_refused("report " + mlp + " --device h100", "--backend sim", 3);
+  check_refused("report " + mlp + " --backend sim --device k80", "k80", 3);
+  check_refused("report " + mlp + " --backend sim --device a100 --arithmetic fp8_e4m3", "no matrix unit", 4);
+  check_refused("report " + mlp + " --backend sim --device a100 --arithmetic tf32 --order pairwise", "pairwise", 3);
+  check_refused("report " + mlp + " --backend sim --device a100 --gemm cublas", "cuBLAS", 3);
+  check_refused("report " + mlp + " --explain-kernels --no-explain-kernels", "excludes", 3);
   check_refused("report " + mlp + " --samples 0", "--samples");
   check_refused("report " + mlp + " --threshold nan", "--threshold");
   check_refused("report " + mlp + " --html -", "--json");

@@ -162,7 +162,18 @@ TEST_CASE("arithmetics that this evaluator cannot execute are refused") {
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.rounding = Rounding::toward_zero; })), Unsupported);
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.flushes_subnormals = true; })), Unsupported);
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.products_may_flush = true; })), Unsupported);
-  CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.tensor_core = TensorCore{25, 8}; })), Unsupported);
+  CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.tensor_core = TensorCore{25, 8}; })), Unsupported);  // fp32 operands
+  CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) {
+                    a.input = FormatId::tf32;
+                    a.order.kind = SummationOrder::Kind::pairwise;
+                    a.tensor_core = TensorCore{25, 8};
+                  })),
+                  Unsupported);
+  CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) {
+                    a.input = FormatId::tf32;
+                    a.tensor_core = TensorCore{25, 65};
+                  })),
+                  InvalidArgument);
   CHECK_THROWS_AS(cpu_evaluator(with([](auto& a) { a.order.parameter = 0; })), InvalidArgument);
 }
 

@@ -18,13 +18,13 @@ using namespace driftbound;
 
 namespace {
 
-ProductKernel kernel_in(const std::string& arithmetic, const std::string& order) {
-  return product_kernel(cpu_evaluator(cpu_arithmetic(arithmetic, parse_summation_order(order))));
+ProductCall kernel_in(const std::string& arithmetic, const std::string& order) {
+  return product_call(cpu_evaluator(cpu_arithmetic(arithmetic, parse_summation_order(order))));
 }
 
 /// A kernel that computes every element by itself.
 template <class Element>
-ProductKernel by_element(Element element) {
+ProductCall by_element(Element element) {
   return [element](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
     std::vector<float> c, row(static_cast<std::size_t>(shape.k)), column(row.size());
     for (std::int64_t i = 0; i < shape.m; ++i)
@@ -66,6 +66,18 @@ TEST_CASE("every order of the CPU is found as it is declared") {
         if (n > 1) CHECK(found.additions.value().precision == 24);
         if (n > 1) CHECK(found.additions.value().rounding == Rounding::nearest_even);
       }
+}
+
+TEST_CASE("trees of orders that are dealt have these orders") {
+  for (const std::string order : {"lanes:8x1/neighbours", "lanes:4x2/halves", "lanes:2x1+fma", "balanced:20:8+fma",
+                                  "slices:25/neighbours", "lanes:16x4/halves+fma"}) {
+    CAPTURE(order);
+    for (const std::int64_t n : {90, 128}) {
+      const SummationTree tree = tree_of(parse_summation_order(order), n);
+      CHECK(tree_of(order_of(tree), n) == tree);
+      CHECK(order_of(tree).kind != SummationOrder::Kind::height);
+    }
+  }
 }
 
 TEST_CASE("orders over many products") {

@@ -40,6 +40,7 @@ private:
   std::optional<Sum> whole() const {
     const std::size_t n = a_.size();
     if (order_.kind == SummationOrder::Kind::pairwise) return half(0, n);
+    if (order_.kind == SummationOrder::Kind::dealt) return dealt();
     const auto parameter = static_cast<std::size_t>(order_.parameter);
     std::size_t length = n;
     if (order_.kind == SummationOrder::Kind::blocked) length = parameter;
@@ -50,6 +51,53 @@ private:
     return sum;
   }
 
+  /// By the words of SummationOrder: term after term to its part, then round after round of additions.
+  std::optional<Sum> dealt() const {
+    const Dealing& dealing = order_.dealing;
+    std::vector<std::vector<std::size_t>> parts;
+    const auto run = static_cast<std::size_t>(dealing.run), multiple = static_cast<std::size_t>(dealing.multiple);
+    std::size_t left_in_part = 0;
+    for (std::size_t k = 0; k < a_.size(); ++k) {
+      if (dealing.kind == Dealing::Kind::interleaved) {
+        const std::size_t part = k / run % static_cast<std::size_t>(dealing.parts);
+        if (part >= parts.size()) parts.resize(part + 1);
+        parts[part].push_back(k);
+        continue;
+      }
+      if (left_in_part == 0) {
+        const std::size_t left = a_.size() - k;
+        left_in_part = run;
+        if (dealing.kind == Dealing::Kind::balanced && left > run && left < 2 * run)
+          for (left_in_part = (left + 1) / 2; left_in_part % multiple != 0;) ++left_in_part;
+        parts.emplace_back();
+      }
+      parts.back().push_back(k);
+      --left_in_part;
+    }
+    std::vector<std::optional<Sum>> sums;
+    for (const std::vector<std::size_t>& part : parts) {
+      std::optional<Sum> sum;
+      for (const std::size_t k : part) sum = with_term(sum, k);
+      sums.push_back(sum);
+    }
+    while (sums.size() > 1) {
+      std::vector<std::optional<Sum>> next;
+      const std::size_t half = (sums.size() + 1) / 2;
+      if (order_.combination == Combination::sequential) {
+        next = {sums.begin() + 1, sums.end()};
+        next[0] = joined(sums[0], sums[1]);
+      } else {
+        for (std::size_t i = 0; i < half; ++i) {
+          const bool by_halves = order_.combination == Combination::halves;
+          const std::size_t first = by_halves ? i : 2 * i, second = by_halves ? i + half : 2 * i + 1;
+          next.push_back(second < sums.size() ? joined(sums[first], sums[second]) : sums[first]);
+        }
+      }
+      sums = std::move(next);
+    }
+    return sums.front();
+  }
+
   /// Adding what has no terms changes nothing.
   static std::optional<Sum> joined(const std::optional<Sum>& x, const std::optional<Sum>& y) {
     if (!x || !y) return x ? x : y;
@@ -58,15 +106,14 @@ private:
 
   std::optional<Sum> chain(std::size_t first, std::size_t last) const {
     std::optional<Sum> sum;
-    for (std::size_t k = first; k < last; ++k) {
-      const double product = a_[k] * b_[k];
-      if (product == 0.0) continue;
-      if (!sum)
-        sum = Sum{product};
-      else
-        sum = Sum{sum->value() + (order_.fma ? product : rounded(product))};
-    }
+    for (std::size_t k = first; k < last; ++k) sum = with_term(sum, k);
     return sum;
+  }
+
+  std::optional<Sum> with_term(const std::optional<Sum>& sum, std::size_t k) const {
+    const double product = a_[k] * b_[k];
+    if (product == 0.0) return sum;
+    return sum ? Sum{sum->value() + (order_.fma ? product : rounded(product))} : Sum{product};
   }
 
   std::optional<Sum> half(std::size_t first, std::size_t last) const {

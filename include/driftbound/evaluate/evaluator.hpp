@@ -56,9 +56,11 @@ private:
 };
 
 /// Evaluates on the CPU in exactly the arithmetic named (trace/arithmetic.hpp: cpu_arithmetic), in its
-/// declared summation order. The same graph, inputs and arithmetic give the same bits on every machine,
-/// with every number of threads and every batch size.
-/// Throws:    Unsupported where the order is `unknown`; UnsoundEnvironment when run
+/// declared summation order; with a matrix unit, in the steps of exactly that unit (trace/product_kernel.hpp: kernel_of;
+/// trace/matrix_units.hpp). The same graph, inputs and arithmetic give the same bits on every machine, with every number
+/// of threads and every batch size.
+/// Throws:    Unsupported where the order is `unknown`; InvalidArgument for numbers of a unit out of range;
+///            UnsoundEnvironment when run
 Evaluator cpu_evaluator(const ArithmeticModel& arithmetic);
 
 }  // namespace driftbound

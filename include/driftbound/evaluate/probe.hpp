@@ -20,9 +20,9 @@ struct ProductShape {
 };
 
 /// Something that multiplies float32 matrices, row-major, or adds up rows.
-using ProductKernel =
+using ProductCall =
     std::function<std::vector<float>(const ProductShape&, std::span<const float> a, std::span<const float> b)>;
-using SumKernel =
+using SumCall =
     std::function<std::vector<float>(std::int64_t rows, std::int64_t length, std::span<const float> values)>;
 
 struct ProbeOptions {
@@ -92,15 +92,15 @@ struct ProbeFindings {
 /// Throws:    InvalidArgument where the kernel throws or returns another shape; Unsupported where no tree explains its
 ///            results, they are not finite, or the size is too large to reveal; what driftbound's own kernels throw
 /// Source:    docs/probe.md
-ProbeFindings probe_product(const ProductKernel& kernel, const ProductShape& shape, const ProbeOptions& options = {});
+ProbeFindings probe_product(const ProductCall& kernel, const ProductShape& shape, const ProbeOptions& options = {});
 /// The same of sums of the rows of one matrix.
-ProbeFindings probe_sum(const SumKernel& kernel, std::int64_t rows, std::int64_t length,
+ProbeFindings probe_sum(const SumCall& kernel, std::int64_t rows, std::int64_t length,
                         const ProbeOptions& options = {});
 
 /// One MatMul, of the inputs "a" and "b".
 Graph product_graph(const ProductShape& shape);
 /// This product by an evaluator.
-ProductKernel product_kernel(const Evaluator& evaluator);
+ProductCall product_call(const Evaluator& evaluator);
 
 /// The arithmetic found, to judge runs by.
 ArithmeticModel arithmetic_of(const ProbeFindings& findings, const std::string& name);
@@ -114,7 +114,7 @@ struct RepeatedCalls {
 };
 /// Calls the kernel so many times on the same random data, and compares all bits with those of the first call.
 /// Throws:    InvalidArgument for fewer than 2 calls, and as probe_product
-RepeatedCalls repeat_product(const ProductKernel& kernel, const ProductShape& shape, std::int64_t calls,
+RepeatedCalls repeat_product(const ProductCall& kernel, const ProductShape& shape, std::int64_t calls,
                              std::uint64_t seed);
 
 }  // namespace driftbound

@@ -9,6 +9,7 @@
 
 #include "driftbound/model/tensor.hpp"
 #include "driftbound/num/format.hpp"
+#include "driftbound/trace/dealing.hpp"
 
 namespace driftbound {
 
@@ -24,15 +25,19 @@ std::string_view name_of(Evidence evidence);
 ///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then
 ///                t = fl(t + c_j)
 ///   split_k S:   the same with chains of ceil(n / S) products
+///   dealt:       parts as `dealing` deals them out, each a chain, their sums added as `combination` says. For bounds; not
+///                executable
 ///   height H:    any tree in which each product, fused or not, passes through at most H additions. Not executable
 ///   unknown:     any order
 /// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).
 /// docs/arithmetic.md says what each op does with the sum.
 struct SummationOrder {
-  enum class Kind { unknown, sequential, pairwise, blocked, split_k, height };
+  enum class Kind { unknown, sequential, pairwise, blocked, split_k, height, dealt };
   Kind kind = Kind::unknown;
   std::int64_t parameter = 0;  ///< B, S or H
   bool fma = false;
+  Dealing dealing = {};  ///< of `dealt`, as the next
+  Combination combination = Combination::sequential;
 
   /// Whether it says which sums are formed, and not only how many additions a product may pass through.
   bool gives_partial_sums() const { return kind != Kind::unknown && kind != Kind::height; }
@@ -40,13 +45,14 @@ struct SummationOrder {
   friend bool operator==(const SummationOrder&, const SummationOrder&) = default;
 };
 
-/// "blocked:8+fma" and back.
+/// "blocked:8+fma" and back. Orders that are dealt: "slices:64" (contiguous), "balanced:384:8" (run and multiple), and
+/// "lanes:32x2" (interleaved, parts x run), each with "/neighbours" or "/halves" where parts are not added in sequence.
 std::string to_string(const SummationOrder& order);
 /// Throws:    InvalidArgument listing the orders there are
 SummationOrder parse_summation_order(std::string_view text);
 
 /// Length of every chain of an order over n products, in the order in which the chains are added
-/// (one entry n for sequential; empty for pairwise, height and unknown).
+/// (one entry n for sequential; empty for pairwise, height, dealt and unknown).
 std::vector<std::int64_t> chain_lengths(const SummationOrder& order, std::int64_t n);
 
 /// Accuracy of one function of one library: |computed - f(x)| <= units (u |f(x)| + eta) + absolute_units u, u and eta

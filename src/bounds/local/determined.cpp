@@ -16,8 +16,11 @@
 namespace driftbound::bounds {
 namespace {
 
-/// Returns the reason why the CPU evaluator cannot execute the arithmetic; empty if it can.
+/// Returns the reason why the CPU evaluator cannot execute the arithmetic; empty if it can. What is declared of a matrix unit
+/// are lower bounds of what it keeps, which do not say what it computes.
 std::string refused_by_evaluator(const ArithmeticModel& arithmetic) {
+  if (arithmetic.tensor_core)
+    return "arithmetic '" + arithmetic.name + "' has a matrix unit, which may keep more than is declared";
   try {
     cpu_evaluator(arithmetic);
     return "";

@@ -32,6 +32,10 @@ public:
       return std::move(steps_);
     }
     steps_.reserve(2 * nonzero_.size());
+    if (order_.kind == SummationOrder::Kind::dealt) {
+      dealt(n);
+      return std::move(steps_);
+    }
     bool has_sum = false;
     std::int64_t first = 0;
     for (const std::int64_t length : chain_lengths(order_, n)) {
@@ -44,12 +48,42 @@ public:
 private:
   bool chain(std::int64_t first, std::int64_t last) {
     bool has_sum = false;
-    for (std::int64_t k = first; k < last; ++k) {
-      if (nonzero_[at(k)] == 0) continue;
-      steps_.push_back({has_sum ? SumStep::Kind::add : SumStep::Kind::start, static_cast<std::int32_t>(k)});
-      has_sum = true;
-    }
+    for (std::int64_t k = first; k < last; ++k) has_sum = term(has_sum, k);
     return has_sum;
+  }
+
+  bool term(bool has_sum, std::int64_t k) {
+    if (nonzero_[at(k)] == 0) return has_sum;
+    steps_.push_back({has_sum ? SumStep::Kind::add : SumStep::Kind::start, static_cast<std::int32_t>(k)});
+    return true;
+  }
+
+  /// The parts of a dealt order and what combines them: a part comes before the parts that are added to it.
+  void dealt(std::int64_t n) {
+    if (n == 0) return;
+    const SumSchedule schedule = schedule_of(order_.dealing, n);
+    const auto part = [&](std::size_t index) {
+      bool has_sum = false;
+      for (std::size_t i = index == 0 ? 0 : schedule.ends[index - 1]; i < schedule.ends[index]; ++i)
+        has_sum = term(has_sum, schedule.terms[i]);
+      return has_sum;
+    };
+    const std::size_t parts = schedule.ends.size();
+    if (order_.combination == Combination::sequential) {
+      bool has_sum = false;
+      for (std::size_t i = 0; i < parts; ++i) has_sum = joined(has_sum, part(i));
+      return;
+    }
+    std::vector<std::size_t> counts = {parts};  // of sums, before every round of additions
+    while (counts.back() > 1) counts.push_back((counts.back() + 1) / 2);
+    const bool by_halves = order_.combination == Combination::halves;
+    const std::function<bool(std::size_t, std::size_t)> sum = [&](std::size_t round, std::size_t i) -> bool {
+      if (round == 0) return part(i);
+      const std::size_t left = by_halves ? i : 2 * i, right = by_halves ? i + counts[round] : 2 * i + 1;
+      const bool has_left = sum(round - 1, left);
+      return right < counts[round - 1] ? joined(has_left, sum(round - 1, right)) : has_left;
+    };
+    sum(counts.size() - 1, 0);
   }
 
   bool joined(bool left, bool right) {

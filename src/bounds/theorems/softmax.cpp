@@ -15,7 +15,8 @@ namespace driftbound::bounds::inline theorems {
 std::int64_t sum_height(const SummationOrder& order, std::int64_t n) {
   if (n <= 1) return 0;
   if (order.kind == SummationOrder::Kind::unknown) return n - 1;
-  const SummationOrder additions{order.kind, order.parameter, false};
+  SummationOrder additions = order;
+  additions.fma = false;
   const std::vector<char> all(static_cast<std::size_t>(n), 1);
   std::vector<std::int64_t> roundings(static_cast<std::size_t>(n));
   path_lengths(additions, all, roundings);

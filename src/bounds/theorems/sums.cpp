@@ -1,6 +1,7 @@
 #include "bounds/theorems/sums.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include "driftbound/num/directed.hpp"
@@ -129,6 +130,26 @@ void pairwise_lengths(Pattern nonzero, bool fma, Lengths roundings) {
   if (both) add_to_nonzero(nonzero, roundings, 1);
 }
 
+/// Chains of the parts, then the additions of parts: each of them, or as many as there are rounds.
+void lengths_of_dealt(const SummationOrder& order, Pattern nonzero, Lengths roundings) {
+  if (nonzero.empty()) return;
+  const SumSchedule schedule = schedule_of(order.dealing, static_cast<std::int64_t>(nonzero.size()));
+  const auto parts = static_cast<std::int64_t>(schedule.ends.size());
+  const bool in_sequence = order.combination == Combination::sequential;
+  const auto rounds = static_cast<std::int64_t>(std::bit_width(schedule.ends.size() - 1));
+  std::size_t first = 0;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::size_t last = schedule.ends[static_cast<std::size_t>(part)];
+    std::vector<char> of_part;
+    for (std::size_t i = first; i < last; ++i) of_part.push_back(nonzero[schedule.terms[i]]);
+    std::vector<std::int64_t> lengths(of_part.size());
+    chain_lengths_of(of_part, count_nonzero(of_part), order.fma, lengths);
+    add_to_nonzero(of_part, lengths, in_sequence ? std::min(parts - 1, parts - part) : rounds);
+    for (std::size_t i = first; i < last; ++i) roundings[schedule.terms[i]] = lengths[i - first];
+    first = last;
+  }
+}
+
 /// Number of additions on a path of a tree of the declared height. A declaration that is impossible, since such a tree
 /// has at most 2^height leaves, is ignored.
 std::int64_t additions_within(std::int64_t height, std::int64_t leaves) {
@@ -142,6 +163,7 @@ void path_lengths(const SummationOrder& order, std::span<const char> nonzero, st
   std::fill(roundings.begin(), roundings.end(), 0);
   if (order.kind == SummationOrder::Kind::height)
     return add_to_nonzero(nonzero, roundings, 1 + additions_within(order.parameter, count_nonzero(nonzero)));
+  if (order.kind == SummationOrder::Kind::dealt) return lengths_of_dealt(order, nonzero, roundings);
   if (order.kind == SummationOrder::Kind::pairwise) return pairwise_lengths(nonzero, order.fma, roundings);
   lengths_of_chains(chain_lengths(order, static_cast<std::int64_t>(nonzero.size())), order.fma, nonzero, roundings);
 }

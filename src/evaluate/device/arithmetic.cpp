@@ -79,7 +79,7 @@ TensorCore tensor_core_of(const driftbound_device_info& info, FormatId operands)
 
 /// Everything but the order of vendor products.
 ArithmeticModel common_arithmetic(const CudaOptions& options) {
-  if (!options.order.gives_partial_sums()) {
+  if (!options.order.gives_partial_sums() || options.order.kind == SummationOrder::Kind::dealt) {
     throw Unsupported("the CUDA evaluator needs an order of summation (ordered products, Softmax) and cannot run " +
                       to_string(options.order) + "; name one, for example blocked:8+fma");
   }

@@ -58,7 +58,7 @@ std::vector<float> run_all(Caller& caller, const Lanes& lanes, const std::vector
 
 }  // namespace
 
-Caller::Caller(ProductKernel kernel, const ProductShape& shape, bool has_right_operand)
+Caller::Caller(ProductCall kernel, const ProductShape& shape, bool has_right_operand)
     : kernel_(std::move(kernel)), shape_(shape), has_right_operand_(has_right_operand) {
   check_shape(shape);
 }

@@ -14,7 +14,7 @@ namespace driftbound::probe {
 class Caller {
 public:
   /// Throws:    InvalidArgument for a shape that is none
-  Caller(ProductKernel kernel, const ProductShape& shape, bool has_right_operand);
+  Caller(ProductCall kernel, const ProductShape& shape, bool has_right_operand);
 
   const ProductShape& shape() const { return shape_; }
   bool has_right_operand() const { return has_right_operand_; }
@@ -29,7 +29,7 @@ public:
   std::string place() const;
 
 private:
-  ProductKernel kernel_;
+  ProductCall kernel_;
   ProductShape shape_;
   bool has_right_operand_;
   std::int64_t calls_ = 0;

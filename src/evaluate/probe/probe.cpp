@@ -320,12 +320,12 @@ bool ProbeFindings::is_confirmed() const {
   });
 }
 
-ProbeFindings probe_product(const ProductKernel& kernel, const ProductShape& shape, const ProbeOptions& options) {
+ProbeFindings probe_product(const ProductCall& kernel, const ProductShape& shape, const ProbeOptions& options) {
   probe::Caller caller(kernel, shape, true);
   return probe::Prober(caller, options).run();
 }
 
-ProbeFindings probe_sum(const SumKernel& kernel, std::int64_t rows, std::int64_t length, const ProbeOptions& options) {
+ProbeFindings probe_sum(const SumCall& kernel, std::int64_t rows, std::int64_t length, const ProbeOptions& options) {
   const auto product = [&](const ProductShape& shape, std::span<const float> a, std::span<const float>) {
     return kernel(shape.m, shape.k, a);
   };
@@ -370,7 +370,7 @@ Graph product_graph(const ProductShape& shape) {
   return graph;
 }
 
-ProductKernel product_kernel(const Evaluator& evaluator) {
+ProductCall product_call(const Evaluator& evaluator) {
   return [evaluator](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
     Inputs inputs;
     inputs.tensors = {{"a", StoredTensor::from(Tensor<float>({shape.m, shape.k}, {a.begin(), a.end()}))},
@@ -380,7 +380,7 @@ ProductKernel product_kernel(const Evaluator& evaluator) {
   };
 }
 
-RepeatedCalls repeat_product(const ProductKernel& kernel, const ProductShape& shape, std::int64_t calls,
+RepeatedCalls repeat_product(const ProductCall& kernel, const ProductShape& shape, std::int64_t calls,
                              std::uint64_t seed) {
   if (calls < 2) throw InvalidArgument("probe: calls are compared from 2 on, not " + std::to_string(calls));
   probe::Caller caller(kernel, shape, true);

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "driftbound/num/errors.hpp"
@@ -40,6 +39,21 @@ public:
     const std::int64_t of_left = halves(first, left, fma);
     return add(of_left, halves(first + left, count - left, fma));
   }
+  /// The terms of parts, each a chain, whose sums are added.
+  void dealt(const SumSchedule& schedule, Combination combination, bool fma) {
+    std::vector<std::int64_t> sums;
+    std::size_t first = 0;
+    for (const std::size_t end : schedule.ends) {
+      std::int64_t sum = schedule.terms[first];
+      for (std::size_t at = first + 1; at < end; ++at) {
+        sum = add(sum, schedule.terms[at]);
+        fused_[schedule.terms[at]] = fma;
+      }
+      sums.push_back(sum);
+      first = end;
+    }
+    while (sums.size() > 1) combine(sums, combination);
+  }
   SummationTree tree() && {
     SummationTree result = canonical_tree(leaves_, nodes_);
     result.fused = std::move(fused_);
@@ -47,6 +61,23 @@ public:
   }
 
 private:
+  /// One round of additions of the sums of parts.
+  void combine(std::vector<std::int64_t>& sums, Combination combination) {
+    if (combination == Combination::sequential) {
+      sums[1] = add(sums[0], sums[1]);
+      sums.erase(sums.begin());
+      return;
+    }
+    const std::size_t half = (sums.size() + 1) / 2;
+    std::vector<std::int64_t> left;
+    for (std::size_t i = 0; i < half; ++i) {
+      const bool are_halves = combination == Combination::halves;
+      const std::size_t a = are_halves ? i : 2 * i, b = are_halves ? i + half : 2 * i + 1;
+      left.push_back(b < sums.size() ? add(sums[a], sums[b]) : sums[a]);
+    }
+    sums = std::move(left);
+  }
+
   std::int64_t leaves_;
   std::vector<std::vector<std::int64_t>> nodes_;
   std::vector<bool> fused_;
@@ -129,21 +160,39 @@ bool agrees(const SummationTree& tree, const SummationOrder& order) {
   return tree.same_sums(declared) && (tree.fused.empty() || tree.fused == declared.fused);
 }
 
-/// Products in the first chain of a tree that adds chains one after the other: as many as the second summand of the
-/// second sum from the root has, or of the root where there are two chains.
-std::optional<std::int64_t> chain_guess(const SummationTree& tree) {
-  std::vector<std::int64_t> below(tree.nodes.size());
-  const auto count = [&](std::int64_t child) { return child < tree.leaves ? 1 : below[place(child - tree.leaves)]; };
-  for (std::size_t t = 0; t < tree.nodes.size(); ++t)
-    for (const std::int64_t child : tree.nodes[t]) below[t] += count(child);
-  const std::vector<std::int64_t>& root = tree.nodes.back();
-  if (root.size() != 2) return std::nullopt;
-  const std::int64_t rest = count(root[0]), last = count(root[1]);
-  if (root[0] < tree.leaves) return rest;
-  const std::vector<std::int64_t>& next = tree.nodes[place(root[0] - tree.leaves)];
-  // One chain and a shorter last one, or more chains: those before the last one are of one length.
-  if (next.size() == 2 && count(next[1]) >= last && count(next[1]) > 1) return count(next[1]);
-  return rest;
+/// Orders that are dealt, as vectors, warps and BLAS libraries have them.
+std::vector<SummationOrder> dealt_candidates(std::int64_t chain) {
+  std::vector<SummationOrder> orders;
+  for (const Combination combination : {Combination::sequential, Combination::neighbours, Combination::halves}) {
+    const auto add = [&](const Dealing& dealing) {
+      orders.push_back({SummationOrder::Kind::dealt, 0, false, dealing, combination});
+    };
+    for (const std::int64_t parts : {2, 4, 8, 16, 32, 64})
+      for (const std::int64_t run : {1, 2, 4}) add({Dealing::Kind::interleaved, parts, run, 1});
+    add({Dealing::Kind::contiguous, 1, chain, 1});
+    if (combination == Combination::sequential)
+      for (const std::int64_t multiple : {1, 4, 8, 16}) add({Dealing::Kind::balanced, 1, chain, multiple});
+  }
+  return orders;
+}
+
+/// The length of the first block, where blocks of consecutive terms are added up each by itself.
+std::int64_t first_block(const SummationTree& tree) {
+  std::int64_t id = tree.leaves + std::ssize(tree.nodes) - 1;
+  std::vector<std::int64_t> below(static_cast<std::size_t>(id) + 1, 1);
+  for (std::size_t t = 0; t < tree.nodes.size(); ++t) {
+    std::int64_t& count = below[place(tree.leaves) + t];
+    count = 0;
+    for (const std::int64_t child : tree.nodes[t]) count += below[place(child)];
+  }
+  std::int64_t block = tree.leaves;
+  while (id >= tree.leaves) {
+    const std::vector<std::int64_t>& children = tree.nodes[place(id - tree.leaves)];
+    if (children.size() != 2 || (block < tree.leaves && below[place(children[1])] == 1)) break;
+    id = children[0];
+    block = below[place(id)];
+  }
+  return block;
 }
 
 }  // namespace
@@ -184,6 +233,10 @@ SummationTree tree_of(const SummationOrder& order, std::int64_t n) {
     writer.halves(0, n, order.fma);
     return std::move(writer).tree();
   }
+  if (order.kind == SummationOrder::Kind::dealt) {
+    writer.dealt(schedule_of(order.dealing, n), order.combination, order.fma);
+    return std::move(writer).tree();
+  }
   std::int64_t first = 0, total = 0;
   for (const std::int64_t length : chain_lengths(order, n)) {
     const std::int64_t sum = writer.chain(first, length, order.fma);
@@ -197,11 +250,12 @@ SummationOrder order_of(const SummationTree& tree, const SummationOrder& preferr
   using Kind = SummationOrder::Kind;
   if (preferred.gives_partial_sums() && agrees(tree, preferred)) return preferred;
   std::vector<SummationOrder> candidates = {{Kind::sequential, 0, false}, {Kind::pairwise, 0, false}};
-  if (tree.leaves > 1)
-    if (const std::optional<std::int64_t> chain = chain_guess(tree)) {
-      candidates.push_back({Kind::blocked, *chain, false});
-      candidates.push_back({Kind::split_k, (tree.leaves + *chain - 1) / *chain, false});
-    }
+  if (tree.leaves > 1 && tree.is_binary()) {
+    const std::int64_t block = first_block(tree);
+    candidates.push_back({Kind::blocked, block, false});
+    candidates.push_back({Kind::split_k, (tree.leaves + block - 1) / block, false});
+    for (const SummationOrder& order : dealt_candidates(block)) candidates.push_back(order);
+  }
   for (SummationOrder order : candidates)
     for (const bool fma : {false, true}) {
       order.fma = fma;

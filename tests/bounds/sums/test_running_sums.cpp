@@ -59,6 +59,63 @@ TEST_CASE("no sum in a declared order exceeds its running bound, and every order
   }
 }
 
+TEST_CASE("the operations of orders that are dealt out (T-69)") {
+  const auto of = [](const char* order, const char* nonzero) { return written(parse_summation_order(order), nonzero); };
+  CHECK(of("lanes:2x1", "11111") == "ac+e+bd+|");
+  CHECK(of("lanes:4x1/halves", "1111") == "ac|bd||");
+  CHECK(of("lanes:4x1/neighbours", "11111") == "ae+b|cd||");
+  CHECK(of("lanes:3x1/halves", "111") == "ac|b|");
+  CHECK(of("slices:2/neighbours", "111111") == "ab+cd+|ef+|");
+  CHECK(of("balanced:3:1", "11111") == "ab+c+de+|");
+  CHECK(of("balanced:3:1", "1111111") == "ab+c+de+|fg+|");
+  CHECK(of("balanced:4:2", "111111") == "ab+c+d+ef+|");
+  CHECK(of("lanes:4x1/halves", "0101") == "bd|");
+  CHECK(of("lanes:4x1/halves", "0000").empty());
+}
+
+TEST_CASE("no sum in a dealt order exceeds its running bound or that of its paths (T-69, T-11)") {
+  for (const SummationOrder& order : dealt_orders()) {
+    const Tally tally = check_running_sums(order, 4000 * test_multiplier(), 693);
+    CAPTURE(to_string(order));
+    INFO(tally.first_violation);
+    CHECK(tally.violations == 0);
+    CHECK(tally.utilisation > 0.9);
+  }
+}
+
+TEST_CASE("terms of a dealt order meet as many roundings as its operations say (T-11)") {
+  Generator generator(694);
+  for (const SummationOrder& order : dealt_orders()) {
+    for (int repetition = 0; repetition < 200; ++repetition) {
+      std::vector<char> nonzero(1 + generator() % 20);
+      for (char& flag : nonzero) flag = generator() % 4 != 0 ? 1 : 0;
+      std::vector<std::int64_t> claimed(nonzero.size()), met(nonzero.size(), 0);
+      bounds::path_lengths(order, nonzero, claimed);
+      std::vector<std::vector<std::size_t>> stack;  // of sums, with their terms
+      for (const SumStep& step : bounds::sum_steps(order, nonzero)) {
+        if (step.kind == SumStep::Kind::join) {
+          const std::vector<std::size_t> top = stack.back();
+          stack.pop_back();
+          stack.back().insert(stack.back().end(), top.begin(), top.end());
+        } else {
+          const auto k = static_cast<std::size_t>(step.k);
+          const bool starts = step.kind == SumStep::Kind::start;
+          if (starts) stack.emplace_back();
+          stack.back().push_back(k);
+          if (starts || !order.fma) ++met[k];  // as a product
+          if (starts) continue;
+        }
+        for (const std::size_t k : stack.back()) ++met[k];
+      }
+      CAPTURE(to_string(order));
+      for (std::size_t k = 0; k < nonzero.size(); ++k) {
+        CHECK(claimed[k] >= met[k]);
+        if (nonzero[k] != 0) CHECK(claimed[k] <= met[k] + 6);
+      }
+    }
+  }
+}
+
 TEST_CASE("the running bound of many rows and columns is that of each alone") {
   Generator generator(692);
   const std::int64_t m = 5, k = 13, n = 21;

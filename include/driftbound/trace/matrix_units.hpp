@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "driftbound/trace/arithmetic.hpp"
+
+namespace driftbound {
+
+/// A device whose products can be simulated, and where its matrix units were measured.
+struct SimulatedDevice {
+  std::string_view name;  ///< "h100"
+  std::string_view text;  ///< "NVIDIA Hopper (H100, H200)"
+};
+const std::vector<SimulatedDevice>& simulated_devices();
+
+/// The arithmetic of products on a device as its matrix unit computes them: operands rounded to nearest even, steps of the
+/// unit, parts as the order says, added in float32. "fp32" and "fp64" are chains of multiply-adds, no unit. Functions and
+/// every other op are those of cpu_arithmetic().
+/// Throws:    InvalidArgument listing the devices there are; NotAvailable where the device has no unit for the arithmetic;
+///            Unsupported where kernel_of() throws it for every number of terms
+/// Source:    docs/arithmetic.md, "Tensor cores"
+ArithmeticModel simulated_arithmetic(std::string_view device, std::string_view arithmetic, const SummationOrder& order);
+
+}  // namespace driftbound

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "driftbound/model/layout.hpp"
+#include "driftbound/trace/product_kernel.hpp"
+#include "linalg/kernels/scheduled_sums.hpp"
+#include "linalg/ordered_product.hpp"
+
+namespace driftbound::linalg {
+
+/// Factors as a matrix unit takes them, with the powers of two of their exponents: that of a zero is -126, that of a
+/// subnormal number the lowest of its format.
+struct UnitFactors {
+  std::vector<double> values, powers;
+
+  void take(std::span<const float> factors, const Format& operands);
+};
+
+/// Factors of up to sum_lanes sums of k products each, as a kernel reads them: numbers of its operand format.
+struct SumOperands {
+  std::int64_t k = 0;
+  std::vector<float> a, b;           ///< [k, sum_lanes]
+  UnitFactors a_of_unit, b_of_unit;  ///< for kernels with a matrix unit: the same
+};
+
+/// The sums of a kernel whose parts are dealt out by one schedule.
+class KernelSums {
+public:
+  /// The kernel's dealing is not looked at.
+  KernelSums(const ProductKernel& kernel, const SumSchedule& schedule) : kernel_(kernel), schedule_(schedule) {}
+
+  /// The sums of all parts. `start`: what each chain starts from (float32 operations alone); null: the first product.
+  /// Shapes:    result [parts, sum_lanes], start [sum_lanes]
+  std::vector<float> parts(const SumOperands& operands, const float* start = nullptr) const;
+
+private:
+  const ProductKernel& kernel_;
+  const SumSchedule& schedule_;
+};
+
+/// Parts combined. `first`: what parts are added to before they are to each other, in sequence; null: nothing.
+/// Shapes:    parts [number of parts, sum_lanes]
+std::array<float, sum_lanes> combined(std::vector<float> parts, Combination combination, const float* first = nullptr);
+
+/// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] as a kernel computes it, row-major. A and B are numbers of the
+/// kernel's operand format. Sums that are not finite, or have a factor that is not, are those of a float32 chain.
+/// Shapes:    c [batches * m * n]
+/// Guarantee: the same bits for every number of threads and every instruction set
+void multiply_by_kernel(const ProductPlan& plan, std::span<const float> a, const PackedMatrices<float>& b,
+                        const ProductKernel& kernel, int threads, std::span<float> c);
+
+}  // namespace driftbound::linalg

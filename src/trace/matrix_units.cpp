@@ -1,0 +1,96 @@
+#include "driftbound/trace/matrix_units.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "driftbound/num/errors.hpp"
+#include "driftbound/trace/product_kernel.hpp"
+#include "model/text.hpp"
+
+namespace driftbound {
+namespace {
+
+enum class Generation { volta, turing, ampere, ada, hopper, blackwell };
+
+struct KnownUnit {
+  Generation generation;
+  FormatId operands;
+  int fraction_bits, block, sum_bits;
+};
+
+/// The table of docs/arithmetic.md: instructions with float32 sums, the widest of each.
+constexpr std::array<KnownUnit, 20> known_units = {{{Generation::volta, FormatId::fp16, 23, 4, 23},
+                                                    {Generation::turing, FormatId::fp16, 24, 8, 23},
+                                                    {Generation::ampere, FormatId::fp16, 24, 8, 23},
+                                                    {Generation::ampere, FormatId::bf16, 24, 8, 23},
+                                                    {Generation::ampere, FormatId::tf32, 24, 4, 23},
+                                                    {Generation::ada, FormatId::fp16, 24, 8, 23},
+                                                    {Generation::ada, FormatId::bf16, 24, 8, 23},
+                                                    {Generation::ada, FormatId::tf32, 24, 4, 23},
+                                                    {Generation::ada, FormatId::fp8_e4m3, 13, 16, 13},
+                                                    {Generation::ada, FormatId::fp8_e5m2, 13, 16, 13},
+                                                    {Generation::hopper, FormatId::fp16, 25, 16, 23},
+                                                    {Generation::hopper, FormatId::bf16, 25, 16, 23},
+                                                    {Generation::hopper, FormatId::tf32, 25, 8, 23},
+                                                    {Generation::hopper, FormatId::fp8_e4m3, 13, 32, 13},
+                                                    {Generation::hopper, FormatId::fp8_e5m2, 13, 32, 13},
+                                                    {Generation::blackwell, FormatId::fp16, 25, 16, 23},
+                                                    {Generation::blackwell, FormatId::bf16, 25, 16, 23},
+                                                    {Generation::blackwell, FormatId::tf32, 25, 8, 23},
+                                                    {Generation::blackwell, FormatId::fp8_e4m3, 25, 32, 23},
+                                                    {Generation::blackwell, FormatId::fp8_e5m2, 25, 32, 23}}};
+
+struct DeviceOfGeneration {
+  SimulatedDevice device;
+  Generation generation;
+};
+
+constexpr std::array<DeviceOfGeneration, 7> devices = {{{{"v100", "NVIDIA Volta (V100)"}, Generation::volta},
+                                                        {{"t4", "NVIDIA Turing (T4)"}, Generation::turing},
+                                                        {{"a100", "NVIDIA Ampere (A100)"}, Generation::ampere},
+                                                        {{"l40s", "NVIDIA Ada (L40S, RTX 4090)"}, Generation::ada},
+                                                        {{"h100", "NVIDIA Hopper (H100)"}, Generation::hopper},
+                                                        {{"h200", "NVIDIA Hopper (H200)"}, Generation::hopper},
+                                                        {{"b200", "NVIDIA Blackwell (B200)"}, Generation::blackwell}}};
+
+const DeviceOfGeneration& device_named(std::string_view name) {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const DeviceOfGeneration& one) { return one.device.name == name; });
+  if (found != devices.end()) return *found;
+  std::string names;
+  for (const DeviceOfGeneration& one : devices) names += (names.empty() ? "" : ", ") + std::string(one.device.name);
+  throw InvalidArgument("no simulated device " + in_quotes(name) + "; there are: " + names);
+}
+
+}  // namespace
+
+const std::vector<SimulatedDevice>& simulated_devices() {
+  static const std::vector<SimulatedDevice> all = [] {
+    std::vector<SimulatedDevice> names;
+    for (const DeviceOfGeneration& one : devices) names.push_back(one.device);
+    return names;
+  }();
+  return all;
+}
+
+ArithmeticModel simulated_arithmetic(std::string_view device, std::string_view arithmetic,
+                                     const SummationOrder& order) {
+  const DeviceOfGeneration& known = device_named(device);
+  ArithmeticModel model = cpu_arithmetic(arithmetic, order);
+  model.source = "simulation of " + std::string(known.device.text);
+  if (model.input == model.accumulator) return model;
+  const auto unit = std::find_if(known_units.begin(), known_units.end(), [&](const KnownUnit& one) {
+    return one.generation == known.generation && one.operands == model.input;
+  });
+  if (unit == known_units.end())
+    throw NotAvailable("the device " + in_quotes(device) + " has no matrix unit for " + std::string(arithmetic) +
+                       " with float32 sums");
+  TensorCore& core = model.tensor_core.emplace();
+  core.fraction_bits = unit->fraction_bits;
+  core.block = unit->block;
+  core.sum_bits = unit->sum_bits;
+  kernel_of(model, core.block);  // refuses orders that it does not add in
+  return model;
+}
+
+}  // namespace driftbound
