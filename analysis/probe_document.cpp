@@ -82,6 +82,15 @@ std::string bits_text(const ElementClass& found) {
   return fmt::format("{} of {}", found.equal_bits, found.verified);
 }
 
+/// What steps lack of a matrix unit that keeps so many bits, and adds so many products, at least.
+std::string difference_of_steps(const TensorCore& unit, const std::optional<StepArithmetic>& steps) {
+  const std::string is_declared = fmt::format(
+      "steps of {} products that keep {} bits behind the largest addend are declared", unit.block, unit.fraction_bits);
+  if (!steps) return is_declared + ", and only additions of two terms were found.";
+  const bool keeps = !steps->fraction_bits || *steps->fraction_bits >= unit.fraction_bits;
+  return steps->block >= unit.block && keeps ? "" : fmt::format("{}, and found: {}.", is_declared, steps_text(*steps));
+}
+
 Table facts_of(const ProbeFindings& findings, bool is_sum) {
   Table table{{{"", 18, true}, {"found", 60, true}}};
   const auto add = [&](const char* name, std::string text) {
@@ -269,11 +278,16 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
       if (one.tree && order_of(*one.tree, *expected) != *expected)
         found.push_back(fmt::format("the order is declared as {} and found to be {}: {}.", to_string(*expected),
                                     to_string(order_of(*one.tree)), words_for(*one.tree)));
-  if (declared)
-    for (const ProbedReading* reading : {&probed.findings->left, &probed.findings->right})
-      if (reading->format() != declared->input && found.empty())
-        found.push_back(fmt::format("operands are declared to be read as {} and found to be read as {}.",
-                                    format(declared->input).name, reading_text(*reading)));
+  if (declared && declared->tensor_core)
+    if (std::string text = difference_of_steps(*declared->tensor_core, probed.findings->steps); !text.empty())
+      found.push_back(std::move(text));
+  const auto compare = [&](const char* side, const ProbedReading& reading) {
+    if (declared && reading.format() != declared->input)
+      found.push_back(fmt::format("{} operands are declared to be read as {} and found to be read as {}.", side,
+                                  format(declared->input).name, reading_text(reading)));
+  };
+  compare("left", probed.findings->left);
+  compare("right", probed.findings->right);
   return found;
 }
 

@@ -64,7 +64,7 @@ std::vector<ProductShape> shapes_of(const ProbeSettings& settings) {
 
 void check_probe(const ProbeSettings& settings, const CLI::App& app) {
   for (const char* other : {"--blas", "--exchange"})
-    require_without(app, other, {"--backend", "--arithmetic", "--gemm", "--order", "--store"},
+    require_without(app, other, {"--backend", "--device", "--arithmetic", "--gemm", "--order", "--store"},
                     "the kernel is another program's; say its order by --expect");
   require_without(app, "--blas", {"--exchange"}, "name one kernel");
   require_with(app, "--sum", {"--exchange"}, "sums are those of another program");
@@ -120,7 +120,7 @@ int run_probe(ProbeSettings settings, const CLI::App& app) {
   report.is_sum = settings.is_sum;
   if (!settings.expected.empty())
     report.expected = parse_summation_order(settings.expected);
-  else if (kernel.declared && kernel.declared->order.gives_partial_sums())
+  else if (kernel.declared && !kernel.declared->tensor_core && kernel.declared->order.gives_partial_sums())
     report.expected = kernel.declared->order;
   if (report.expected && !report.expected->gives_partial_sums())
     throw InvalidArgument("probe: --expect " + settings.expected + ": name an order that says which sums are formed");

@@ -56,7 +56,13 @@ TEST_CASE("an order or an operand that is not as declared is a difference, and s
   report.declared = cpu_arithmetic("tf32", {});
   CHECK(document_of(report).exit_status == 0);
   report.declared = cpu_arithmetic("bf16", {});
-  CHECK(report.differences(report.shapes.front()).size() == 1);
+  CHECK(report.differences(report.shapes.front()).size() == 2);  // both operands
+  report.declared = cpu_arithmetic("tf32", {});
+  report.declared->tensor_core = TensorCore{25, 4};
+  CHECK(report.differences(report.shapes.front()).empty());
+  report.declared->tensor_core = TensorCore{26, 4};
+  CHECK(contains(report.differences(report.shapes.front()).front(),
+                 "keep 26 bits behind the largest addend are declared"));
   report.declared.reset();
   report.expected = parse_summation_order("sequential");
   CHECK(contains(report.differences(report.shapes.front()).front(), "declared as sequential and found to be unknown"));
