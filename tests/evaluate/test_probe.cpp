@@ -11,6 +11,7 @@
 
 #include "driftbound/evaluate/probe.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/matrix_units.hpp"
 #include "support/load_errors.hpp"
 #include "support/text.hpp"
 
@@ -207,6 +208,22 @@ TEST_CASE("a matrix unit's block, bits and rounding are found") {
     const ArithmeticModel model = arithmetic_of(found, "unit");
     CHECK(model.tensor_core.value().fraction_bits == one.unit.fraction_bits);
     CHECK(model.tensor_core.value().cuts_operands);
+  }
+}
+
+TEST_CASE("simulated matrix units are found as they are declared") {
+  for (const auto& [device, arithmetic] :
+       {std::pair("v100", "fp16"), {"a100", "tf32"}, {"a100", "fp16"}, {"h100", "bf16"}, {"h100", "fp16"}}) {
+    CAPTURE(device);
+    CAPTURE(arithmetic);
+    const ArithmeticModel declared = simulated_arithmetic(device, arithmetic, parse_summation_order("sequential"));
+    const ProbeFindings found = probe_product(product_call(cpu_evaluator(declared)), {64, 100, 2});
+    CHECK(found.left.format() == declared.input);
+    REQUIRE(found.steps.has_value());
+    CHECK(found.steps->block == declared.tensor_core->block);
+    CHECK(found.steps->fraction_bits == declared.tensor_core->fraction_bits);
+    CHECK(found.steps->sums.rounding == Rounding::toward_zero);
+    CHECK(found.is_confirmed());
   }
 }
 

@@ -12,9 +12,10 @@ namespace {
 
 constexpr int most_bits = 60;  ///< behind the leading one that are looked at
 
-/// The base next to which small numbers are put: 1, or the largest power of two of a narrow range.
+/// The base next to which small numbers are put: 1, or half of the largest power of two of a narrow range, so that twice
+/// the base is read as it is, too.
 int base_exponent(const ProbedReading& reading) {
-  return reading.highest_power > 100 ? 0 : reading.highest_power;
+  return reading.highest_power > 100 ? 0 : reading.highest_power - 1;
 }
 
 /// Bits behind that of the base that operands can hold.
