@@ -11,6 +11,9 @@
 
 namespace driftbound::analysis {
 
+/// Throws:    InvalidArgument where --failure-probability is not between 0 and 1
+void check_failure_probability(double probability);
+
 struct JudgeOptions {
   PrecisionPolicy precision;
   std::vector<Scalar> scalars;

@@ -57,7 +57,7 @@ struct DriftSettings {
 /// Throws:    InvalidArgument
 void check(const DriftSettings& settings) {
   const std::vector<std::string>& files = settings.files;
-  check_failure_probability(settings.failure_probability);
+  analysis::check_failure_probability(settings.failure_probability);
   if (settings.is_of_recordings()) {
     if (settings.leak)
       throw InvalidArgument(
