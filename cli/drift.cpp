@@ -146,8 +146,9 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
   app.add_option("--audit", settings->audit, "Judge so many elements of every result, drawn at random (default: all)")
       ->check(CLI::PositiveNumber);
   app.add_option("--promote", settings->promote,
-                 "Run the model with one layer in float64, for each of these (LAYER:fp64, or best: the three most "
-                 "promising), and compare the error of --scalar, predicted and measured");
+                 "Run the model with one layer computed otherwise, for each of these (LAYER:fp64, LAYER:3xtf32, "
+                 "LAYER:compensated, or best: the three most promising in float64), and compare the error of --scalar, "
+                 "predicted and measured");
   app.add_option(
       "--scalar", settings->scalar,
       "The number whose error --promote measures: NAME[INDEX], or a difference (default: the first element of "

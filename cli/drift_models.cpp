@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +22,8 @@ struct NamedTrace {
   std::string name, sha256;
   Graph graph;
   Trace trace;
+  std::optional<double> predicted_rms = std::nullopt;
+  bool is_promoted = false;  ///< one layer is computed otherwise than the arithmetic says
 };
 
 NamedTrace read_named(const LoadedModel& model, const std::string& file) {
@@ -96,7 +97,7 @@ public:
   bool compare() && {
     for (std::size_t i = 0; i < makers_.size(); ++i) {
       const std::function<NamedTrace()> make = makers_[i];  // promotions are added on the way
-      if (!add(i, make)) return false;
+      if (!add(make)) return false;
     }
     report_.classes = analysis::classes_of(fingerprints_);
     return true;
@@ -126,12 +127,12 @@ private:
   /// Finds out early what is wrong with --promote and --scalar.
   void aim() {
     for (const std::string& one : settings_.promote)
-      if (one != "best") analysis::promoted_node(model_.graph, one);
+      if (one != "best") analysis::promotion_of(model_.graph, one);
     const std::string& output = model_.graph.value(model_.graph.outputs.front()).name;
     report_.target = analysis::parse_scalar(model_.graph, settings_.scalar.empty() ? output : settings_.scalar).text;
   }
 
-  bool add(std::size_t number, const std::function<NamedTrace()>& make) {
+  bool add(const std::function<NamedTrace()>& make) {
     const auto start = std::chrono::steady_clock::now();
     NamedTrace made = make();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -141,7 +142,7 @@ private:
                             static_cast<std::int64_t>(made.trace.layers.size()),
                             {},
                             settings_.makes_runs() ? std::optional(took.count()) : std::nullopt});
-    if (predictions_.count(number) != 0) report_.runs.back().predicted_rms = predictions_[number];
+    report_.runs.back().predicted_rms = made.predicted_rms;
     fingerprints_.push_back(fingerprint_of(made));
     analysis::TracedRun run = judged(std::move(made));
     if (run.judgement.interrupted) return false;
@@ -150,7 +151,7 @@ private:
     report_.runs.back().rms = run.rms;
     if (first_) return true;
     first_ = std::move(run);
-    for (const std::size_t node : nodes_to_promote()) promote(node);
+    for (const analysis::Promotion& promotion : asked_promotions()) promote(promotion);
     return true;
   }
 
@@ -160,33 +161,40 @@ private:
     judging.judge.progress = shown_by(progress);
     judging.target = report_.target;
     judging.attributes = !first_;
+    // One layer of a promoted run reads its operands otherwise than the others.
+    judging.judge.tests_readings = judging.judge.tests_readings && !made.is_promoted;
     return analysis::judge_trace_alone(std::move(made.graph), std::move(made.trace), judging);
   }
 
-  /// The layers to promote: those that are named, and for `best` the three most promising ones.
-  std::vector<std::size_t> nodes_to_promote() const {
+  /// What --promote names, and for `best` the three most promising layers in float64.
+  std::vector<analysis::Promotion> asked_promotions() const {
     constexpr std::size_t most = 3;
-    std::vector<std::size_t> nodes;
+    std::vector<analysis::Promotion> promotions;
     for (const std::string& one : settings_.promote) {
       if (one != "best") {
-        nodes.push_back(analysis::promoted_node(first_->graph, one));
+        promotions.push_back(analysis::promotion_of(first_->graph, one));
         continue;
       }
       const std::vector<std::size_t> best = analysis::most_promising(*first_);
-      nodes.insert(nodes.end(), best.begin(), best.begin() + static_cast<std::ptrdiff_t>(std::min(most, best.size())));
+      for (std::size_t i = 0; i < std::min(most, best.size()); ++i) promotions.push_back({best[i]});
     }
-    return nodes;
+    return promotions;
   }
 
-  void promote(std::size_t node) {
-    if (node < first_->rms_without.size()) predictions_[makers_.size()] = first_->rms_without[node];
-    makers_.push_back([this, node] {
+  void promote(const analysis::Promotion& promotion) {
+    makers_.push_back([this, promotion] {
+      const Graph& graph = first_->graph;
+      const analysis::PromotedLayer layer = analysis::promoted_layer(graph, first_->trace, promotion);
       Trace trace = analysis::promoted_run(
-          first_->graph, first_->trace, node,
-          [this](const Graph& graph, const Inputs& inputs) { return run_as_first(graph, inputs); });
+          graph, first_->trace, promotion, layer.result,
+          [this](const Graph& changed, const Inputs& inputs) { return run_as_first(changed, inputs); });
       trace.model_sha256 = model_.sha256;
-      return NamedTrace{fmt::format("'{}' in float64", first_->graph.nodes[node].name), model_.sha256, first_->graph,
-                        std::move(trace)};
+      return NamedTrace{analysis::text_of(graph, promotion),
+                        model_.sha256,
+                        graph,
+                        std::move(trace),
+                        analysis::estimate_rms(*first_, promotion, layer.left),
+                        true};
     });
   }
 
@@ -205,7 +213,6 @@ private:
   LoadedModel model_;
   std::vector<std::function<NamedTrace()>> makers_;
   std::vector<std::string> fingerprints_;
-  std::map<std::size_t, double> predictions_;  ///< by run
   std::optional<analysis::TracedRun> first_;
 };
 
