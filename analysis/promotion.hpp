@@ -46,7 +46,7 @@ struct PromotedLayer {
 PromotedLayer promoted_layer(const Graph& graph, const Trace& base, const Promotion& promotion);
 
 /// The run `base` with that layer, which all layers behind it read. Its arithmetic says no order of sums, except that of
-/// float64, which is the base's.
+/// float64, which is the base's. Bounds that execute what a run rounds (T-76, T-97) are not for it.
 /// `evaluate`: makes a run of a graph on inputs, as the run `base` was made
 /// Throws:    what the evaluators throw
 Trace promoted_run(const Graph& graph, const Trace& base, const Promotion& promotion, const StoredTensor& result,

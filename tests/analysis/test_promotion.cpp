@@ -128,6 +128,8 @@ TEST_CASE("3xTF32 leaves next to nothing of what reading TF32 loses, compensated
   const TracedRun run = judge_trace_alone(network.graph, network.base, options);
   REQUIRE(run.rms);
   options.attributes = options.judge.tests_readings = false;
+  for (const BoundKind kind : {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::adjoint_any_order})
+    options.judge.bounds.emplace_back(kind);
   const auto with = [&](std::size_t node, Remedy remedy) {
     CAPTURE(node);
     const TracedRun changed = judge_trace_alone(network.graph, network.promoted(node, remedy), options);
