@@ -158,6 +158,7 @@ struct TracedRun {
   /// own rounding errors (T-73), an estimate; empty where it was not asked for.
   std::optional<double> rms;
   std::vector<double> rms_without;
+  std::vector<double> rms_of_layer;  ///< of what the node's own rounding errors contribute, to first order
 };
 /// Throws:    what judge() throws
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options);

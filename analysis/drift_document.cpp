@@ -455,8 +455,8 @@ Document document_of(const DriftReport& report) {
     about.push_back(Paragraph{classes_text(report)});
     if (!report.target.empty())
       about.push_back(
-          Paragraph{fmt::format("The target is {}. A prediction is the error without the layer's own rounding "
-                                "errors (T-73), an estimate.",
+          Paragraph{fmt::format("The target is {}. A prediction is an estimate: the errors that layers "
+                                "contribute to first order (T-73), and what is left of the layer's own.",
                                 report.target)});
     about.push_back(table_of_runs(report));
   }

@@ -19,6 +19,7 @@ class TargetErrors {
 public:
   TargetErrors(const TracedRun& run, const Scalar& target) : target_(target) {
     without_.resize(run.graph.nodes.size(), 0.0);
+    of_layer_.resize(run.graph.nodes.size(), 0.0);
     for (const OutputElement* at : {&target_.positive, target_.negative ? &*target_.negative : nullptr}) {
       const auto node = at != nullptr ? run.graph.producer(run.graph.outputs[at->output]) : std::nullopt;
       if (node) outputs_[at->output] = {*node, run.trace.layers[*node].output.to_double().values};
@@ -34,8 +35,9 @@ public:
       if (bounds.targets.empty() || !bounds.targets.front().attribution) continue;
       const std::vector<std::vector<double>>& parts = bounds.targets.front().attribution->layers;
       for (std::size_t node = 0; node < parts.size(); ++node) {
-        const double left = error - parts[node][static_cast<std::size_t>(sample)];
-        without_[node] += left * left;
+        const double part = parts[node][static_cast<std::size_t>(sample)];
+        without_[node] += (error - part) * (error - part);
+        of_layer_[node] += part * part;
       }
       is_attributed_ = true;
     }
@@ -45,8 +47,9 @@ public:
     if (samples_ == 0) return;
     const auto mean_root = [&](double squares) { return std::sqrt(squares / static_cast<double>(samples_)); };
     run.rms = mean_root(squares_);
-    for (const double squares : without_)
-      if (is_attributed_) run.rms_without.push_back(mean_root(squares));
+    if (!is_attributed_) return;
+    for (const double squares : without_) run.rms_without.push_back(mean_root(squares));
+    for (const double squares : of_layer_) run.rms_of_layer.push_back(mean_root(squares));
   }
 
 private:
@@ -69,14 +72,14 @@ private:
   std::map<std::size_t, Output> outputs_;  ///< by position in Graph::outputs
   double squares_ = 0.0;
   std::int64_t samples_ = 0;
-  std::vector<double> without_;
+  std::vector<double> without_, of_layer_;
   bool is_attributed_ = false;
 };
 
 }  // namespace
 
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
-  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top, {}, {}};
+  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top, {}, {}, {}};
   JudgeOptions judging = options.judge;
   judging.most_output_elements = most_bounded_elements(run.graph, run.trace, options.bounds_outputs);
   std::optional<Scalar> target;

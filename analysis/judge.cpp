@@ -447,6 +447,11 @@ Judgement judge_layers_alone(const Graph& graph, const RunInParts& run, const Ju
 
 }  // namespace
 
+void check_failure_probability(double probability) {
+  if (!(probability > 0.0 && probability < 1.0))
+    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
+}
+
 Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& asked) {
   const std::int64_t samples = run.about->samples;
   if (asks_for_layers_alone(asked) && samples > 0) return judge_layers_alone(graph, run, asked);

@@ -13,6 +13,8 @@ namespace driftbound::analysis {
 
 /// For which products the kernel is searched that gives their bits (KernelSearch): none, those whose search is cheap, all.
 enum class KernelSearches { none, cheap, all };
+/// Throws:    InvalidArgument where --failure-probability is not between 0 and 1
+void check_failure_probability(double probability);
 
 struct JudgeOptions {
   PrecisionPolicy precision;

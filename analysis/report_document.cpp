@@ -324,7 +324,9 @@ std::vector<KernelGroup> kernel_groups(const Comparison& comparison) {
   for (const LayerSummary& layer : comparison.layers) {
     if (!layer.kernel || !layer.kernel->why_not.empty()) continue;
     const KernelFinding& found = *layer.kernel;
-    const std::string text = found.kernel ? describe(*found.kernel, found.k) : "no member of the family";
+    std::string text = found.kernel ? describe(*found.kernel, found.k) : "no member of the family";
+    for (const KernelShare& other : found.others)
+      text += fmt::format("; {} numbers: {}", other.numbers, describe(other.kernel, found.k));
     const auto is_it = [&](const KernelGroup& known) {
       return known.text == text && known.finding.equal_bits == found.equal_bits &&
              known.finding.compared == found.compared && known.finding.members_left == found.members_left;

@@ -134,7 +134,9 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
     return kernel.matrix_unit ? Json((*kernel.matrix_unit).*number) : Json();
   };
   const std::size_t slices = schedule_of(kernel.dealing, finding->k).ends.size();
-  Json alike = Json::array();
+  Json others = Json::array(), alike = Json::array();
+  for (const KernelShare& other : finding->others)
+    others.push_back(object("text"_key = describe(other.kernel, finding->k), "equal_bits"_key = other.numbers));
   for (const ProductKernel& other : finding->alike) alike.push_back(describe(other, finding->k));
   return object(
       "text"_key = describe(kernel, finding->k), "reading"_key = reading_of_operands(kernel),
@@ -144,7 +146,7 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
       "run"_key = slices > 1 ? Json(kernel.dealing.run) : Json(),
       "combine"_key = slices > 1 ? Json(name_of(kernel.combination)) : Json(), "addend"_key = name_of(kernel.addend),
       "equal_bits"_key = finding->equal_bits, "of"_key = finding->compared, "members_left"_key = finding->members_left,
-      "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
+      "others"_key = others, "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
 }
 
 Json kernel_search_json(const std::optional<KernelFinding>& finding) {

@@ -41,9 +41,12 @@ struct ToleranceRequest {
   std::int64_t k = 0;     ///< length of a sum or a row
   std::int64_t keys = 0;  ///< attention: number of keys
   bool has_bias = false;
+  std::optional<double> epsilon;   ///< of a norm; empty: 1e-5 for layernorm, 1e-6 for rmsnorm
+  std::optional<double> scale;     ///< of the scores of attention; empty: 1 / sqrt(size of a head)
+  bool is_causal = false;          ///< attention: query i sees keys up to i
   bool stores_inside = false;      ///< every step stores its result in the format of the results
   double magnitude = 1.0;          ///< largest magnitude of operands that are not given; of normal ones: 1 sigma
-  std::vector<StoredTensor> data;  ///< operands, as they are read; empty: none are given
+  std::vector<StoredTensor> data;  ///< operands, as they are read, and a mask; empty: none are given
   /// Operands are blocks of narrow numbers with a common scale, a power of two: the name of the format ("mxfp8"). Their
   /// products are exact in float32, whatever the scales. `input` is fp32 for data, which are scaled numbers, else bf16.
   /// Empty: `input` says it all.
@@ -56,6 +59,18 @@ struct ToleranceRequest {
   int threads = 1;
 };
 
+/// Formats and the order of sums by name, as the program and C take them.
+struct ToleranceWords {
+  std::string input = "fp32", accumulator = "fp32";
+  std::string output;        ///< empty: that of the sums
+  std::string order;         ///< empty: any
+  std::int64_t split_k = 0;  ///< so many parts, each added up in turn; 0: `order` says it
+};
+
+/// Reads the words into a request, whose data are given by then.
+/// Throws:    InvalidArgument naming the option
+void read_words(const ToleranceWords& words, ToleranceRequest& request);
+
 /// An op that `tolerance` knows.
 struct ToleranceOp {
   std::string_view name;
@@ -63,6 +78,7 @@ struct ToleranceOp {
   std::string_view formula;   ///< of the bound, to first order
 };
 const std::vector<ToleranceOp>& tolerance_ops();
+std::string names_of_tolerance_ops();  // "gemm, conv, …"
 
 /// What is said of some data.
 struct ToleranceOf {
@@ -83,7 +99,7 @@ struct ToleranceReport {
 };
 
 /// Answers a request.
-/// Throws:    InvalidArgument naming what is missing or does not fit
+/// Throws:    InvalidArgument naming the option that is missing or does not fit
 ToleranceReport answer(const ToleranceRequest& request);
 
 /// JSON has the schema driftbound/tolerance/1 (docs/schema/tolerance-1.json).

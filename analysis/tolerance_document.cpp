@@ -28,6 +28,9 @@ std::string subject_of(const ToleranceReport& report) {
   if (!shapes.empty()) text += fmt::format(" of {}", shapes);
   if (request.keys > 0) text += fmt::format(", {} keys", request.keys);
   if (request.has_bias) text += ", bias";
+  if (request.epsilon) text += fmt::format(", epsilon {:g}", *request.epsilon);
+  if (request.scale) text += fmt::format(", scale {:g}", *request.scale);
+  if (request.is_causal) text += ", causal";
   const bool is_known = request.order.kind != SummationOrder::Kind::unknown;
   return text + fmt::format(": {}, {} sums in {}, {} results", operands_text(request), format(request.accumulator).name,
                             is_known ? "order " + to_string(request.order) : "any order", format(request.output).name);
@@ -62,7 +65,8 @@ Json fields_of(const ToleranceReport& report) {
   const ToleranceRequest& request = report.request;
   return object("schema"_key = "driftbound/tolerance/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
                 "command"_key = report.command, "op"_key = request.op, "k"_key = request.k, "keys"_key = request.keys,
-                "bias"_key = request.has_bias, "stores_inside"_key = request.stores_inside,
+                "bias"_key = request.has_bias, "epsilon"_key = request.epsilon, "scale"_key = request.scale,
+                "causal"_key = request.is_causal, "stores_inside"_key = request.stores_inside,
                 "magnitude"_key = request.magnitude, "input"_key = name_of_input(request),
                 "accumulator"_key = format(request.accumulator).name, "output"_key = format(request.output).name,
                 "order"_key = to_string(request.order), "functions"_key = request.functions,

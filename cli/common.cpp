@@ -274,11 +274,6 @@ std::int64_t numbers_within(std::uint64_t memory) {
   return static_cast<std::int64_t>(memory / bytes_per_number);
 }
 
-void check_failure_probability(double probability) {
-  if (!(probability > 0.0 && probability < 1.0))
-    throw InvalidArgument("--failure-probability: give a number between 0 and 1");
-}
-
 void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,
                      const std::string& advice) {
   if (app.count(given) == 0) return;

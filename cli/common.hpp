@@ -91,9 +91,6 @@ std::uint64_t memory_for(const std::string& asked);
 /// How many numbers a recorded network may have so that judging it from the input on takes so much memory, roughly.
 std::int64_t numbers_within(std::uint64_t memory);
 
-/// Throws:    InvalidArgument where --failure-probability is not between 0 and 1
-void check_failure_probability(double probability);
-
 /// Refuses options that would say nothing beside `given`.
 /// Throws:    InvalidArgument naming both
 void require_without(const CLI::App& app, const std::string& given, std::initializer_list<const char*> others,

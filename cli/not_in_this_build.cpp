@@ -1,4 +1,4 @@
-// Stands in for report.cpp, drift.cpp, tolerance.cpp, certify.cpp and probe.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
+// Stands in for report.cpp, drift.cpp and its modes, tolerance.cpp, certify.cpp and probe.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 

@@ -251,7 +251,7 @@ int publish(const ReportSettings& settings, analysis::Report report, std::chrono
 /// Throws:    InvalidArgument
 void check_numbers(const ReportSettings& settings) {
   if (!(settings.threshold >= 0.0)) throw InvalidArgument("--threshold: not a number");
-  check_failure_probability(settings.failure_probability);
+  analysis::check_failure_probability(settings.failure_probability);
 }
 
 /// The network that a recording is, where all elements are judged.

@@ -1,6 +1,7 @@
 #pragma once
 
-/// All of the library but the adapters to other libraries (driftbound/adapters), which need those.
+/// All of the library but the adapters to other libraries (driftbound/adapters), which need those, and what is for C
+/// (driftbound/c), which driftbound::analysis implements.
 
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/bounds/bound_kind.hpp"

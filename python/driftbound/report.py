@@ -170,15 +170,15 @@ def tolerance(op: str, *data: Any, **options: Any) -> Tolerance:
     """What the results of a kernel may be off by: ``driftbound tolerance``.
 
     ``tolerance("gemm", k=4096, in_="bf16", out="bf16")``, or ``tolerance("gemm", a, b)`` with operands: arrays of numpy
-    or PyTorch. Options are those of the program (docs/tolerances.md), ``in_`` for ``--in``. Returns a ``Tolerance``;
-    raises ``Error`` for bad input.
+    or PyTorch, for ``attention`` also a mask. Options are those of the program (docs/tolerances.md), ``in_`` for
+    ``--in``. Returns a ``Tolerance``; raises ``Error`` for bad input.
     """
     if "in_" in options:
         options["in"] = options.pop("in_")
     with tempfile.TemporaryDirectory(prefix="driftbound-") as folder:
         files = [Path(folder) / f"{number}.npy" for number in range(len(data))]
         for file, one in zip(files, data):
-            np.save(file, _as_float(one))
+            np.save(file, _as_array(one))
         if files:
             options["data"] = [str(file) for file in files]
         elements = Path(options.setdefault("elements", Path(folder) / "elements.npy"))
@@ -187,9 +187,10 @@ def tolerance(op: str, *data: Any, **options: Any) -> Tolerance:
         return found
 
 
-def _as_float(one: Any) -> np.ndarray:
+def _as_array(one: Any) -> np.ndarray:
     if is_torch_tensor(one):
-        one = one.detach().cpu().double().numpy()
+        is_mask = str(one.dtype) == "torch.bool"
+        one = (one.detach().cpu() if is_mask else one.detach().cpu().double()).numpy()
     return np.asarray(one)
 
 

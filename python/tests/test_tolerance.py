@@ -37,6 +37,21 @@ def test_every_element_has_its_own_tolerance():
     assert tolerance.proven[3].max() < 1e-2 * tolerance.proven[2].min()
 
 
+def test_attention_has_a_scale_and_masks():
+    draw = np.random.default_rng(7)
+    q, k, v = (draw.standard_normal((1, 1, 5, 4)).astype(np.float32) for _ in range(3))
+    seen = np.tril(np.ones((5, 5), dtype=bool))
+    causal = driftbound.tolerance("attention", q, k, v, scale=-0.5, causal=True)
+    scores = np.where(seen, -0.5 * (q[0, 0].astype(float) @ k[0, 0].T.astype(float)), -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    exact = weights / weights.sum(-1, keepdims=True) @ v[0, 0].astype(float)
+    assert np.abs(causal.exact[0, 0] - exact).max() < 1e-12
+    masks = [seen, np.where(seen, 0, -np.inf).astype(np.float32)]
+    torch = pytest.importorskip("torch")
+    for mask in [*masks, *(torch.tensor(one) for one in masks)]:
+        assert (driftbound.tolerance("attention", q, k, v, mask, scale=-0.5).exact == causal.exact).all()
+
+
 def test_bad_input_is_said():
     with pytest.raises(driftbound.Error, match="there is no op 'gem'") as error:
         driftbound.tolerance("gem", k=4)

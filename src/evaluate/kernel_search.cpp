@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -180,13 +182,18 @@ public:
   Matching(const RecordedProduct& product, const LaneGroup& group) : product_(product), group_(group) {}
 
   std::int64_t matches(const std::vector<float>& parts, Combination combination, AddendPlace place) const {
+    return std::popcount(mask(parts, combination, place));
+  }
+
+  /// The lanes with the recorded number.
+  std::uint32_t mask(const std::vector<float>& parts, Combination combination, AddendPlace place) const {
     Lanes sums =
         linalg::combined(parts, combination, place == AddendPlace::before_parts ? group_.addend.data() : nullptr);
-    std::int64_t equal = 0;
+    std::uint32_t equal = 0;
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
       float sum = product_.alpha() == 1.0f ? sums[lane] : product_.alpha() * sums[lane];
       if (place == AddendPlace::last && product_.has_addend()) sum += group_.addend[lane];
-      equal += stored(sum) == group_.recorded[lane] ? 1 : 0;
+      equal |= (stored(sum) == group_.recorded[lane] ? 1U : 0U) << lane;
     }
     return equal;
   }
@@ -312,7 +319,7 @@ public:
     Elements elements(product);
     if (!is_started_ && !start(product, evaluation, elements)) return false;
     confirm(product, elements);
-    return finding_.members_left > 0 && finding_.compared - compared == product.size();
+    return !left_.empty() && finding_.compared - compared == product.size();
   }
 
   KernelFinding finding() const {
@@ -322,16 +329,20 @@ public:
       finding.why_not = "no sum has finite float32 operands and a finite result";
       return finding;
     }
-    if (finding.members_left > 0) {
+    if (!mixed_.empty()) {
+      finding.kernel = mixed_.front().member.kernel(0);
+      finding.equal_bits = mixed_.front().numbers;
+      for (std::size_t i = 1; i < mixed_.size(); ++i)
+        finding.others.push_back({mixed_[i].member.kernel(0), mixed_[i].numbers});
+      finding.estimate_chance_hits = chance_hits(mixed_.back().numbers);
+    } else if (!left_.empty()) {
       finding.kernel = left_.front().kernel(0);
       for (const PartsOfMembers& shared : left_)
         for (std::size_t i = 0; i < shared.members.size(); ++i)
           if (finding.alike.size() < most_alike) finding.alike.push_back(shared.kernel(i));
       finding.alike.erase(finding.alike.begin());
       finding.equal_bits = finding.compared;
-      const double share = (static_cast<double>(equal_of_others_) + 1.0) / (static_cast<double>(others_) + 2.0);
-      finding.estimate_chance_hits =
-          static_cast<double>(finding.family) * std::pow(share, static_cast<double>(finding.compared));
+      finding.estimate_chance_hits = chance_hits(finding.compared);
     } else {
       finding.equal_bits = most_equal_;
     }
@@ -339,6 +350,18 @@ public:
   }
 
 private:
+  /// One of several members that give all numbers together.
+  struct MixedMember {
+    PartsOfMembers member;     ///< one
+    std::int64_t numbers = 0;  ///< that the ones before it do not give
+  };
+
+  /// Members of the family that give so many numbers by chance, if each gave one as often as others do.
+  double chance_hits(std::int64_t numbers) const {
+    const double share = (static_cast<double>(equal_of_others_) + 1.0) / (static_cast<double>(others_) + 2.0);
+    return static_cast<double>(finding_.family) * std::pow(share, static_cast<double>(numbers));
+  }
+
   /// Elements of a product, in an order that uses rows and columns evenly.
   class Elements {
   public:
@@ -398,8 +421,73 @@ private:
     }
     left_ = std::move(left);
     for (const LaneGroup& group : groups) finding_.compared += static_cast<std::int64_t>(group.count);
+    if (left_.empty()) mix(product, near_choices(product, evaluation.arithmetic, groups, readings), groups, readings);
     count_left();
     return true;
+  }
+
+  /// Members that give all numbers together, where none does alone: the one that gives most, then the one that gives most of
+  /// the rest. None where one of them might do so by chance, or where this would take long.
+  void mix(const RecordedProduct& product, const std::vector<OperandChoice>& choices,
+           const std::vector<LaneGroup>& groups, std::vector<GroupReadings>& readings) {
+    constexpr std::int64_t most_steps = std::int64_t{1} << 25;
+    constexpr double most_by_chance = 1e-3;
+    constexpr std::size_t most_mixed = 3;
+    if (finding_.family * product.plan().k * static_cast<std::int64_t>(groups.size()) > most_steps) return;
+    std::vector<PartsOfMembers> members;
+    std::vector<std::vector<std::uint32_t>> masks;  // by member and group
+    Family family(product);
+    for (const OperandChoice& choice : choices)
+      for (const PartsOfMembers& shared : family.read_as(choice, readings.front()))
+        add_masks(product, shared, groups, readings, members, masks);
+    std::vector<std::uint32_t> open;
+    for (const LaneGroup& group : groups) open.push_back((std::uint32_t{1} << group.count) - 1);
+    const auto is_open = [&] { return std::any_of(open.begin(), open.end(), [](std::uint32_t m) { return m != 0; }); };
+    while (is_open() && mixed_.size() < most_mixed) {
+      std::size_t best = 0;
+      std::int64_t most = 0;
+      for (std::size_t i = 0; i < masks.size(); ++i) {
+        std::int64_t count = 0;
+        for (std::size_t g = 0; g < open.size(); ++g) count += std::popcount(masks[i][g] & open[g]);
+        if (count > most) std::tie(best, most) = std::pair(i, count);
+      }
+      if (!(chance_hits(most) < most_by_chance)) break;
+      mixed_.push_back({members[best], most});
+      for (std::size_t g = 0; g < open.size(); ++g) open[g] &= ~masks[best][g];
+    }
+    if (is_open()) mixed_.clear();
+  }
+
+  static void add_masks(const RecordedProduct& product, const PartsOfMembers& shared,
+                        const std::vector<LaneGroup>& groups, std::vector<GroupReadings>& readings,
+                        std::vector<PartsOfMembers>& members, std::vector<std::vector<std::uint32_t>>& masks) {
+    const std::size_t first = masks.size();
+    for (const auto& member : shared.members) {
+      members.push_back(shared);
+      members.back().members = {member};
+      masks.emplace_back();
+    }
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const std::vector<float> parts = part_sums(shared, readings[g], groups[g]);
+      const Matching matching(product, groups[g]);
+      for (std::size_t i = 0; i < shared.members.size(); ++i)
+        masks[first + i].push_back(matching.mask(parts, shared.members[i].first, shared.members[i].second));
+    }
+  }
+
+  /// Counts what the members of a mixture give of a group; none are left where they do not give all.
+  void confirm_mixed(const RecordedProduct& product, const LaneGroup& group, GroupReadings& readings) {
+    const Matching matching(product, group);
+    std::uint32_t open = (std::uint32_t{1} << group.count) - 1;
+    for (MixedMember& one : mixed_) {
+      const auto& [combination, place] = one.member.members.front();
+      const std::uint32_t given = matching.mask(part_sums(one.member, readings, group), combination, place) & open;
+      one.numbers += std::popcount(given);
+      open &= ~given;
+    }
+    if (open == 0) return;
+    most_equal_ = finding_.compared + static_cast<std::int64_t>(group.count) - std::popcount(open);
+    mixed_.clear();
   }
 
   /// Compares the members left with further numbers.
@@ -407,8 +495,9 @@ private:
     for (LaneGroup group = elements.next(); group.count > 0 && finding_.members_left > 0 && products_left_ > 0;
          group = elements.next()) {
       GroupReadings readings(group, product.plan().k);
-      products_left_ -= product.plan().k * static_cast<std::int64_t>(left_.size() * sum_lanes);
-      keep_matching(product, group, readings, static_cast<std::size_t>(finding_.compared));
+      products_left_ -= product.plan().k * static_cast<std::int64_t>((left_.size() + mixed_.size()) * sum_lanes);
+      if (mixed_.empty()) keep_matching(product, group, readings, static_cast<std::size_t>(finding_.compared));
+      if (!mixed_.empty()) confirm_mixed(product, group, readings);
       finding_.compared += static_cast<std::int64_t>(group.count);
       count_left();
     }
@@ -435,7 +524,7 @@ private:
   }
 
   void count_left() {
-    finding_.members_left = 0;
+    finding_.members_left = static_cast<std::int64_t>(mixed_.size());
     for (const PartsOfMembers& shared : left_)
       finding_.members_left += static_cast<std::int64_t>(shared.members.size());
   }
@@ -471,11 +560,11 @@ private:
   std::int64_t most_work_;
   std::int64_t products_left_ = std::int64_t{1} << 28;  ///< to confirm with
   bool is_started_ = false;
-  std::int64_t filtered_ = 0;         ///< numbers that every member was compared with
   std::int64_t most_equal_ = 0;       ///< of all numbers, that the last members left give
-  std::int64_t equal_of_others_ = 0;  ///< of these, that members give which do not give all of them, together
-  std::int64_t others_ = 0;           ///< such members
-  std::vector<PartsOfMembers> left_;
+  std::int64_t equal_of_others_ = 0;  ///< numbers of the first group that members give which do not give all of it
+  std::int64_t others_ = 0;           ///< numbers that these were compared with
+  std::vector<PartsOfMembers> left_;  ///< members that give all numbers
+  std::vector<MixedMember> mixed_;    ///< where there are none: members that do so together
   KernelFinding finding_;
 };
 

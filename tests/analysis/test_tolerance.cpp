@@ -266,6 +266,92 @@ TEST_CASE("float32 functions and norms of this file are within the tolerances of
   }
 }
 
+/// Causal attention of one head in float32, or in double.
+template <class Real>
+std::vector<double> causal_attention(const Tensor<double>& q, const Tensor<double>& k, const Tensor<double>& v,
+                                     double scale) {
+  const std::int64_t queries = q.shape[2], size = q.shape[3];
+  std::vector<double> results;
+  for (std::int64_t i = 0; i < queries; ++i) {
+    std::vector<Real> scores;
+    for (std::int64_t j = 0; j <= i; ++j) {
+      Real sum = 0;
+      for (std::int64_t d = 0; d < size; ++d)
+        sum += static_cast<Real>(q.values[at(i * size + d)]) * static_cast<Real>(k.values[at(j * size + d)]);
+      scores.push_back(sum * static_cast<Real>(scale));
+    }
+    const Real largest = *std::max_element(scores.begin(), scores.end());
+    Real total = 0;
+    for (Real& score : scores) total += score = std::exp(score - largest);
+    for (std::int64_t d = 0; d < size; ++d) {
+      Real sum = 0;
+      for (std::int64_t j = 0; j <= i; ++j)
+        sum += scores[at(j)] / total * static_cast<Real>(v.values[at(j * size + d)]);
+      results.push_back(static_cast<double>(sum));
+    }
+  }
+  return results;
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double most = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+TEST_CASE("attention has the scale and the causality that are asked for, and float32 loops are within its tolerance") {
+  std::mt19937_64 random(10);
+  const Tensor<double> q = random_tensor({1, 1, 6, 8}, random), k = random_tensor({1, 1, 6, 8}, random),
+                       v = random_tensor({1, 1, 6, 8}, random);
+  ToleranceRequest request = request_of("attention", {q, k, v});
+  request.scale = -0.7;
+  request.is_causal = true;
+  const ToleranceReport report = answer(request);
+  const OpTolerance& tolerance = report.parts[0].tolerance;
+  const std::vector<double> exact = causal_attention<double>(q, k, v, -0.7),
+                            computed = causal_attention<float>(q, k, v, -0.7);
+  CHECK(largest_difference(tolerance.exact.values, exact) < 1e-13);
+  for (std::size_t i = 0; i < exact.size(); ++i) CHECK(std::abs(computed[i] - exact[i]) <= tolerance.proven.values[i]);
+  CHECK(contains(document_of(report).headline, "scale -0.7, causal"));
+  request.scale.reset();
+  CHECK(largest_difference(answer(request).parts[0].tolerance.exact.values,
+                           causal_attention<double>(q, k, v, 1.0 / std::sqrt(8.0))) < 1e-13);
+}
+
+TEST_CASE("norms have the epsilon that is asked for, also one that outweighs the squares") {
+  std::mt19937_64 random(11);
+  const Tensor<double> x = random_tensor({4, 12}, random), ones({12}, std::vector<double>(12, 1.0));
+  for (const double epsilon : {1e-12, 0.3, 50.0})
+    for (const char* op : {"rmsnorm", "layernorm"}) {
+      CAPTURE(epsilon);
+      CAPTURE(op);
+      ToleranceRequest request = request_of(op, {x, ones});
+      request.epsilon = epsilon;
+      const OpTolerance tolerance = answer(request).parts[0].tolerance;
+      for (std::int64_t row = 0; row < 4; ++row) {
+        double mean = 0.0, squares = 0.0;
+        float mean_f = 0.0F, squares_f = 0.0F;
+        const auto element = [&](std::int64_t j) { return x.values[at(row * 12 + j)]; };
+        for (std::int64_t j = 0; std::string(op) == "layernorm" && j < 12; ++j) {
+          mean += element(j) / 12.0;
+          mean_f += static_cast<float>(element(j)) / 12.0F;
+        }
+        for (std::int64_t j = 0; j < 12; ++j) {
+          squares += (element(j) - mean) * (element(j) - mean) / 12.0;
+          squares_f += (static_cast<float>(element(j)) - mean_f) * (static_cast<float>(element(j)) - mean_f);
+        }
+        for (std::int64_t j = 0; j < 12; ++j) {
+          const double exact = (element(j) - mean) / std::sqrt(squares + epsilon);
+          const float computed =
+              (static_cast<float>(element(j)) - mean_f) / std::sqrt(squares_f / 12.0F + static_cast<float>(epsilon));
+          const std::size_t i = at(row * 12 + j);
+          CHECK(std::abs(tolerance.exact.values[i] - exact) < 1e-12);
+          CHECK(std::abs(static_cast<double>(computed) - exact) <= tolerance.proven.values[i]);
+        }
+      }
+    }
+}
+
 TEST_CASE("what a tolerance lacks or does not take is said") {
   CHECK(contains(refusal(request_of("gem")), "there is no op 'gem'; there are: gemm, conv"));
   CHECK(contains(refusal(request_of("gemm")), "give --k"));
@@ -307,6 +393,20 @@ TEST_CASE("what a tolerance lacks or does not take is said") {
   ordered.k = 4;
   ordered.input = FormatId::tf32;
   CHECK(contains(refusal(ordered), "reads operands in TF32"));
+  ToleranceRequest with_epsilon = request_of("softmax");
+  with_epsilon.k = 4;
+  with_epsilon.epsilon = 1e-5;
+  CHECK(contains(refusal(with_epsilon), "softmax has no epsilon; leave --epsilon out"));
+  with_epsilon.epsilon.reset();
+  with_epsilon.is_causal = true;
+  CHECK(contains(refusal(with_epsilon), "softmax has no keys; leave --causal out"));
+  const Tensor<double> four({1, 1, 2, 2}), wrong_mask({3, 3}, std::vector<double>(9, -1.0));
+  CHECK(contains(refusal(request_of("attention", {four, four, four, wrong_mask})), "[3, 3]"));
+  const Tensor<double> not_a_mask({2, 2}, {0.0, std::nan(""), 0.0, 0.0});
+  CHECK(contains(refusal(request_of("attention", {four, four, four, not_a_mask})), "has NaN"));
+  ToleranceRequest narrow_data = request_of("gelu", {Tensor<double>({1}, {1e30})});
+  narrow_data.input = FormatId::fp16;
+  CHECK(contains(refusal(narrow_data), "above the largest one of fp16"));
   ToleranceRequest overflow = request_of("gemm");
   overflow.k = 64;
   overflow.magnitude = 100.0;

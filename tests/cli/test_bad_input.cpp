@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "driftbound/model/load.hpp"
+#include "driftbound/model/npy_header.hpp"
 #include "model/safetensors.hpp"
 #include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
@@ -141,6 +142,7 @@ TEST_CASE("outputs that cannot be written are refused before any work is done") 
 }
 
 TEST_CASE("bad options are refused with status 3, missing devices with status 4") {
+  const TemporaryFolder folder;
   check_refused("report " + mlp + " --order zigzag",
                 "runs have: sequential, pairwise, blocked:B, split-k:S (B and S from 1 on), each also with +fma\n");
   check_refused("report " + mlp + " --order blocked:0", "blocked:0");
@@ -169,7 +171,16 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("tolerance gemm --k 4 --in fp12", "choose among fp64");
   check_refused("tolerance gemm --k 4 --order pairwise --split-k 2", "leave one of them out");
   check_refused("tolerance gemm --k 4 --split-k 5", "no more parts than terms");
-  check_refused("tolerance gelu --k 4 --data x.npy", "--k is for operands that are made");
+  const std::string x = folder.file("x.npy");
+  write_file(x, npy_header("<f8", {1, 2}) + std::string(16, '\0'));
+  for (const std::string option : {"--k 4", "--magnitude 2", "--seed 7"})
+    check_refused("tolerance gelu " + option + " --data " + x,
+                  option.substr(0, option.find(' ')) + " is for operands that are made");
+  check_refused("tolerance gemm --k -1", "--k is -1: give a number from 1");
+  check_refused("tolerance gemm --k 4 --magnitude nan", "--magnitude: give a number above 0");
+  check_refused("tolerance gemm --k 4 --failure-probability 1", "--failure-probability");
+  check_refused("tolerance rmsnorm --k 4 --epsilon nan", "--epsilon: give a finite number above 0");
+  check_refused("tolerance gemm --k 4 --scale 2", "gemm has no scale of scores");
   check_refused("drift " + mlp, "give two recorded runs");
   check_refused("drift " + mlp + " --orders sequential pairwise --audit 5", "recorded op by op");
   check_refused("drift " + mlp + " --orders sequential pairwise --tolerances jax x.json", "choose among torch");

@@ -105,6 +105,20 @@ TEST_CASE("drift runs a model with single layers in float64, and compares the er
   const ProgramResult text = run_program("drift " + model + " --samples 20 --promote head/Gemm:fp64");
   CHECK(contains(text.out, "rms of the target"));
   CHECK(contains(text.out, "'head/Gemm' in float64"));
+  const ProgramResult remedies = run_program("drift " + model +
+                                             " --samples 60 --arithmetics tf32 --promote head/Gemm:3xtf32 "
+                                             "head/Gemm:compensated head/Gemm --json -");
+  CHECK(remedies.status == 0);
+  const nlohmann::json of_remedies = nlohmann::json::parse(remedies.out);
+  CHECK(schema_errors(drift_schema, of_remedies) == "");
+  const auto rms = [&](std::size_t run) { return of_remedies["runs"][run]["rms"].get<double>(); };
+  CHECK(of_remedies["runs"][1]["file"] == "'head/Gemm' by 3xTF32");
+  CHECK(rms(1) < rms(0));
+  CHECK(std::abs(rms(1) - rms(3)) < 0.01 * rms(3));
+  CHECK(std::abs(rms(2) - rms(0)) < 0.01 * rms(0));
+  const ProgramResult no_tf32 = run_program("drift " + model + " --promote head/Gemm:3xtf32");
+  CHECK(no_tf32.status == 3);
+  CHECK(contains(no_tf32.err, "for runs that read them in TF32"));
   const ProgramResult other = run_program("drift " + model + " --promote nothing");
   CHECK(other.status == 3);
   CHECK(contains(other.err, "there is no such layer"));

@@ -1,6 +1,6 @@
 # Builds examples as somebody else's projects, by find_package and by pkg-config on an installed copy; by
 # add_subdirectory, which compiles all sources again, in subdirectory/. Run with
-# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCXX=… -DEIGEN=… -P consumer.cmake
+# cmake -DBUILD=… -DSOURCE=… -DWORK=… -DCC=… -DCXX=… -DEIGEN=… -P consumer.cmake
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -13,8 +13,9 @@ function(check_output PROGRAM EXAMPLE)
   include(${SOURCE}/tests/consumer/check_output.cmake)
 endfunction()
 
-set(examples error_of_a_layer)
+set(examples error_of_a_layer tolerance_in_c)
 set(packages_of_error_of_a_layer driftbound)
+set(packages_of_tolerance_in_c driftbound-analysis)
 if(EIGEN)
   list(APPEND examples signs_of_a_field)
   set(packages_of_signs_of_a_field driftbound eigen3)
@@ -35,6 +36,10 @@ foreach(example ${examples})
   execute_process(COMMAND pkg-config --static --cflags --libs ${packages_of_${example}} OUTPUT_VARIABLE flags
     OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags)
-  run(${CXX} -std=c++20 ${SOURCE}/examples/${example}/main.cpp -o ${WORK}/${example}_by_pkg_config ${flags})
+  if(EXISTS ${SOURCE}/examples/${example}/main.c)
+    run(${CC} -std=c99 ${SOURCE}/examples/${example}/main.c -o ${WORK}/${example}_by_pkg_config ${flags})
+  else()
+    run(${CXX} -std=c++20 ${SOURCE}/examples/${example}/main.cpp -o ${WORK}/${example}_by_pkg_config ${flags})
+  endif()
   check_output(${WORK}/${example}_by_pkg_config ${example})
 endforeach()

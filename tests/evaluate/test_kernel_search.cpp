@@ -193,6 +193,33 @@ TEST_CASE("numbers that no member gives are not explained") {
   CHECK(found.why_not.empty());
 }
 
+TEST_CASE("a product whose edges another kernel computed is explained by both") {
+  std::mt19937_64 random(8);
+  MadeRun run(16, 64, 48, random);
+  std::vector<float> y = run.computed_by(chains({}, Combination::sequential, true));
+  const std::vector<float> edges =
+      run.computed_by(chains({Dealing::Kind::interleaved, 2, 1, 1}, Combination::sequential, true));
+  std::int64_t differing = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool is_edge = i % 48 < 6 && i / 48 < 12;
+    differing += is_edge && y[i] != edges[i] ? 1 : 0;
+    if (is_edge) y[i] = edges[i];
+  }
+  run.record(y);
+  KernelSearch search(run.graph, 0, 0);
+  CHECK_FALSE(search.add(run.trace));  // no member alone
+  const KernelFinding found = search.finding();
+  REQUIRE(found.kernel.has_value());
+  REQUIRE(found.others.size() == 1);
+  CHECK(found.kernel->dealing.kind == Dealing::Kind::contiguous);
+  CHECK(found.others.front().kernel.dealing.kind == Dealing::Kind::interleaved);
+  CHECK(found.others.front().numbers == differing);
+  CHECK(found.equal_bits + found.others.front().numbers == found.compared);
+  y[500] = std::nextafter(y[500], 0.0f);  // given by neither
+  run.record(y);
+  CHECK_FALSE(run.searched().kernel.has_value());
+}
+
 TEST_CASE("the place of the addend is found") {
   std::mt19937_64 random(5);
   MadeRun run(6, 130, 16, random);

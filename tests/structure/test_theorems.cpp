@@ -24,6 +24,7 @@ const std::map<std::string, std::string> without_a_bound = {
     {"T-135", "its probability is that of T-134"},
     {"T-137", "an identity, and bounds of other theorems"},
     {"T-139", "tests of significance"},
+    {"T-142", "results within bounds of other theorems"},
 };
 
 std::string text_of(const fs::path& file) {

@@ -13,14 +13,22 @@
 
 namespace driftbound {
 
+/// A kernel, and how many of the numbers compared it gives that the kernels before it do not.
+struct KernelShare {
+  ProductKernel kernel;
+  std::int64_t numbers = 0;
+};
+
 /// What a search for the kernel of one product found.
 struct KernelFinding {
   /// The simplest member of the family that gives all numbers compared; empty: no member does.
   std::optional<ProductKernel> kernel;
+  /// Further kernels, where it takes two or three to give all numbers: libraries use others at the edges of a product.
+  std::vector<KernelShare> others = {};
   std::vector<ProductKernel> alike = {};  ///< a few of the other members that give all numbers compared
   std::int64_t k = 0;                     ///< terms of a sum
   std::int64_t family = 0;                ///< members, those that form the same sums counted once
-  std::int64_t members_left = 0;          ///< members that give all numbers compared
+  std::int64_t members_left = 0;          ///< members that give all numbers compared, or do so together
   std::int64_t equal_bits = 0;  ///< numbers that the kernel gives; without one, that the last members left give at most
   std::int64_t compared = 0;    ///< numbers that were compared with the members left
   /// An estimate: expected members that give all numbers compared by chance, if each gave one as often as the members that
@@ -44,7 +52,7 @@ public:
   KernelSearch& operator=(KernelSearch&&) noexcept;
 
   /// Compares the members left with the numbers of one more evaluation (without sample axis where the model is not
-  /// batched). Returns whether a member gives all of them: all numbers of the evaluation, each compared.
+  /// batched). Returns whether one member gives all of them: all numbers of the evaluation, each compared.
   bool add(const Trace& evaluation);
   KernelFinding finding() const;
 
