@@ -133,20 +133,23 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
   const auto of_unit = [&](int TensorCore::*number) {
     return kernel.matrix_unit ? Json((*kernel.matrix_unit).*number) : Json();
   };
-  const std::size_t slices = schedule_of(kernel.dealing, finding->k).ends.size();
+  const SumSchedule schedule = schedule_of(kernel.dealing, finding->k);
+  const std::size_t slices = schedule.ends.size();
   Json others = Json::array(), alike = Json::array();
   for (const KernelShare& other : finding->others)
     others.push_back(object("text"_key = describe(other.kernel, finding->k), "equal_bits"_key = other.numbers));
   for (const ProductKernel& other : finding->alike) alike.push_back(describe(other, finding->k));
-  return object(
-      "text"_key = describe(kernel, finding->k), "reading"_key = reading_of_operands(kernel),
-      "block"_key = of_unit(&TensorCore::block), "fraction_bits"_key = of_unit(&TensorCore::fraction_bits),
-      "sum_bits"_key = of_unit(&TensorCore::sum_bits), "fma"_key = kernel.matrix_unit ? Json() : Json(kernel.fma),
-      "slices"_key = slices, "dealing"_key = slices > 1 ? Json(name_of(kernel.dealing.kind)) : Json(),
-      "run"_key = slices > 1 ? Json(kernel.dealing.run) : Json(),
-      "combine"_key = slices > 1 ? Json(name_of(kernel.combination)) : Json(), "addend"_key = name_of(kernel.addend),
-      "equal_bits"_key = finding->equal_bits, "of"_key = finding->compared, "members_left"_key = finding->members_left,
-      "others"_key = others, "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
+  return object("text"_key = describe(kernel, finding->k), "reading"_key = reading_of_operands(kernel),
+                "block"_key = of_unit(&TensorCore::block), "fraction_bits"_key = of_unit(&TensorCore::fraction_bits),
+                "sum_bits"_key = of_unit(&TensorCore::sum_bits),
+                "fma"_key = kernel.matrix_unit ? Json() : Json(kernel.fma), "slices"_key = slices,
+                "dealing"_key = slices > 1 ? Json(name_of(kernel.dealing.kind)) : Json(),
+                "run"_key = slices > 1 ? Json(kernel.dealing.run) : Json(),
+                "combine"_key = slices > 1 ? Json(name_of(kernel.combination)) : Json(),
+                "height"_key = kernel.matrix_unit ? Json() : Json(height_of(schedule, kernel.combination)),
+                "addend"_key = name_of(kernel.addend), "equal_bits"_key = finding->equal_bits,
+                "of"_key = finding->compared, "members_left"_key = finding->members_left, "others"_key = others,
+                "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
 }
 
 Json kernel_search_json(const std::optional<KernelFinding>& finding) {

@@ -301,7 +301,10 @@ class KernelSearch::Work {
 
 public:
   Work(const Graph& graph, std::size_t node, std::int64_t most_work)
-      : graph_(graph), node_(node), most_work_(most_work) {
+      : graph_(graph),
+        node_(node),
+        most_work_(most_work),
+        products_left_(most_work > 0 ? std::int64_t{1} << 24 : std::int64_t{1} << 28) {
     const Op& op = graph.nodes[node].op;
     if (!std::holds_alternative<op::Gemm>(op) && !std::holds_alternative<op::MatMul>(op))
       finding_.why_not = "the family has products of matrices alone";
@@ -558,7 +561,7 @@ private:
   const Graph& graph_;
   std::size_t node_;
   std::int64_t most_work_;
-  std::int64_t products_left_ = std::int64_t{1} << 28;  ///< to confirm with
+  std::int64_t products_left_;  ///< to confirm with
   bool is_started_ = false;
   std::int64_t most_equal_ = 0;       ///< of all numbers, that the last members left give
   std::int64_t equal_of_others_ = 0;  ///< numbers of the first group that members give which do not give all of it

@@ -31,21 +31,21 @@ struct KernelFinding {
   std::int64_t members_left = 0;          ///< members that give all numbers compared, or do so together
   std::int64_t equal_bits = 0;  ///< numbers that the kernel gives; without one, that the last members left give at most
   std::int64_t compared = 0;    ///< numbers that were compared with the members left
-  /// An estimate: expected members that give all numbers compared by chance, if each gave one as often as the members that
-  /// are out do on average. Above 1: the bits do not tell.
+  /// An estimate: expected members that give all numbers compared by chance, if each gave one as often as the members
+  /// that are out do on average. Above 1: the bits do not tell.
   double estimate_chance_hits = 0.0;
   std::string why_not;  ///< why nothing was searched; empty: it was
 };
 
-/// Searches a family of kernels for those that give all bits of one recorded Gemm or MatMul: operands read as they are or
-/// rounded to tf32, bf16, fp16 or fp8; float32 multiply-adds, fused or not, or the steps of a matrix unit; products in one
+/// Searches a family of kernels for those that give all bits of one recorded Gemm or MatMul: operands read as they are
+/// or rounded to tf32, bf16, fp16 or fp8; float32 multiply-adds, fused or not, or steps of a matrix unit; products in one
 /// chain, in slices, or in lanes in turn; parts added one after the other, neighbour to neighbour or half to half; the
 /// addend last, before the parts, or first. A member that gives other bits is out; zeros of either sign are equal.
 /// Source:    docs/explain.md
 class KernelSearch {
 public:
   /// `node`: of the graph; another op than Gemm and MatMul is not searched. `most_work`: products in all members of a
-  /// group of numbers beyond which the search is left out; 0: any number.
+  /// group of numbers beyond which the search is left out; 0: any number, and more numbers are compared.
   KernelSearch(const Graph& graph, std::size_t node, std::int64_t most_work);
   ~KernelSearch();
   KernelSearch(KernelSearch&&) noexcept;
@@ -61,11 +61,11 @@ private:
   std::unique_ptr<Work> work_;
 };
 
-/// The declared arithmetic, with the order of summation and the matrix unit of a kernel that gave all numbers of a product:
-/// bounds of this arithmetic hold for these numbers, whatever computed them. A tree without a name among orders is known
-/// by its height. Empty where the declaration does not cover the kernel: it reads operands as narrower numbers, or adds the
-/// addend in the sum.
-/// Source:    docs/explain.md; docs/theory.md T-11, T-21
+/// The declared arithmetic, with the order of summation and the matrix unit of a kernel that gave all numbers of a
+/// product: bounds of this arithmetic hold for these numbers, whatever computed them. Empty where the declaration does
+/// not cover the kernel: it reads operands as narrower numbers, or adds the addend before the sum is complete.
+/// Shapes:    k terms in each sum
+/// Source:    docs/explain.md; docs/theory.md T-11, T-21, T-69
 std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, const ProductKernel& kernel,
                                            std::int64_t k);
 
