@@ -166,7 +166,8 @@ TEST_CASE("bad options are refused with status 3, missing devices with status 4"
   check_refused("report " + mlp + " --threshold nan", "--threshold");
   check_refused("report " + mlp + " --html -", "--json");
   check_refused("foo", "there is no verb 'foo'");
-  check_refused("probe " + mlp, "arguments were not expected");
+  check_refused("prove " + mlp, "there is no verb 'prove'");
+  check_refused("probe " + mlp, "not expected");
   check_refused("tolerance gem --k 4", "there is no op 'gem'");
   check_refused("tolerance gemm --k 4 --in fp12", "choose among fp64");
   check_refused("tolerance gemm --k 4 --order pairwise --split-k 2", "leave one of them out");
