@@ -81,7 +81,7 @@ TEST_CASE("trees of orders that are dealt have these orders") {
   }
 }
 
-TEST_CASE("orders over many products") {
+TEST_CASE("orders over many products" * doctest::test_suite("campaign")) {
   for (const std::string order : {"sequential+fma", "pairwise", "blocked:8+fma", "split-k:7"}) {
     CAPTURE(order);
     ProbeOptions options;
