@@ -126,6 +126,8 @@ analysis::Judgement judge_run(const ReportSettings& settings, ObtainedRun& run,
   analysis::Progress progress("judging", !settings.outputs.quiet);
   analysis::JudgeOptions options = judge_options(settings, progress);
   options.scalars = scalars;
+  const bool is_our_run = settings.trace.empty();  // whose order is declared
+  if (is_our_run && !settings.explain_kernels) options.kernel_searches = analysis::KernelSearches::none;
   if (!settings.box.empty()) options.box = parse_domain(settings.box, "--box");
   options.trace_is_declared_run = settings.trace.empty() && run.trace().provenance.backend == "cpu";
   options.memory = memory_for(settings.memory);
