@@ -513,7 +513,7 @@ std::int64_t terms_of(const Graph& graph, const Trace& part) {
 void use_kernel(const Graph& graph, const JudgeOptions& options, Trace& part, Comparer& comparer) {
   if (graph.nodes.size() != 1) return comparer.search_kernels(part, work_of_search(options));
   const std::optional<ProductKernel> kernel = comparer.search_kernel(part, 0, work_of_search(options));
-  if (!kernel) return;
+  if (!kernel || !options.gets_whole_results) return;
   if (auto measured = with_kernel(part.arithmetic, *kernel, terms_of(graph, part)))
     part.arithmetic = *std::move(measured);
 }
@@ -529,6 +529,7 @@ void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions
   const std::int64_t numbers = std::max(elements_of_sample(trace), numbers_between(graph, layout.sample_shapes));
   const std::int64_t block =
       layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(numbers, 1), 1) : 1;
+  options.gets_whole_results = options.gets_whole_results && trace.samples <= block;
   const Bounder bounder(graph, how_to_bound(options, (trace.samples + block - 1) / block));
   const ReferenceMaker reference_maker(graph);
   for (std::int64_t first = 0; first < trace.samples; first += block) {

@@ -13,6 +13,7 @@ namespace driftbound::analysis {
 
 /// For which products the kernel is searched that gives their bits (KernelSearch): none, those whose search is cheap, all.
 enum class KernelSearches { none, cheap, all };
+
 /// Throws:    InvalidArgument where --failure-probability is not between 0 and 1
 void check_failure_probability(double probability);
 
@@ -28,6 +29,9 @@ struct JudgeOptions {
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
   bool tests_readings = true;         ///< as BoundOptions has it
   KernelSearches kernel_searches = KernelSearches::none;
+  /// Whether add_layers_alone() gets whole results: bounds then take the order of a kernel that gives all their numbers. Parts
+  /// of a result need the same kinds of bounds, and a later part may show another kernel.
+  bool gets_whole_results = false;
   /// Bytes that bounds from end to end may take; where they would take more they are left out, unless `bounds` names
   /// them. 0: any number.
   std::uint64_t memory = 0;

@@ -44,6 +44,7 @@ public:
     JudgeOptions options = options_;
     options.failure_probability = failure_probability_ * part.share;
     const bool is_product = multiplies_matrices(part.graph.nodes.front().op);
+    options.gets_whole_results = part.share == 1.0;
     options.tests_readings = comparer_->tested_computations() < (is_product ? enough_elements : enough_rows);
     add_layers_alone(part.graph, part.trace, options, samples_, *comparer_);
     first_samples_.push_back(samples_);

@@ -37,8 +37,8 @@ public:
   explicit Dealings(std::int64_t k, std::int64_t block) : k_(k), block_(block) {}
 
   void add(const Dealing& dealing) {
-    const bool cuts_blocks = dealing.run % block_ != 0 && dealing.run < k_ && dealing.run > 0;
-    if (cuts_blocks) return;
+    const bool is_in_parts = dealing.run > 0 && dealing.run < k_;
+    if (is_in_parts && (dealing.run % block_ != 0 || (is_balanced(dealing) && dealing.multiple % block_ != 0))) return;
     SumSchedule schedule = schedule_of(dealing, k_);
     if (seen_.emplace(std::move(schedule.terms), std::move(schedule.ends)).second) found_.push_back(dealing);
   }
@@ -46,6 +46,8 @@ public:
   std::vector<Dealing> take() { return std::move(found_); }
 
 private:
+  static bool is_balanced(const Dealing& dealing) { return dealing.kind == Dealing::Kind::balanced; }
+
   std::int64_t k_, block_;
   std::set<std::pair<std::vector<std::uint32_t>, std::vector<std::size_t>>> seen_;
   std::vector<Dealing> found_;

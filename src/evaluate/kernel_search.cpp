@@ -295,7 +295,7 @@ std::vector<OperandChoice> choices_for(const ArithmeticModel& declared) {
 }  // namespace
 
 class KernelSearch::Work {
-  /// Longer sums are read in further ways only where no member gives the numbers so far.
+  /// Longer sums are read only in the ways that come near the recorded numbers.
   static constexpr std::int64_t longest_searched_whole = 256;
   static constexpr std::size_t most_alike = 8;
 
@@ -311,7 +311,7 @@ public:
   }
 
   bool add(const Trace& evaluation) {
-    if (!finding_.why_not.empty() || (is_started_ && finding_.members_left == 0)) return false;
+    if (!finding_.why_not.empty() || (is_started_ && (finding_.members_left == 0 || products_left_ <= 0))) return false;
     const RecordedProduct product(graph_, node_, evaluation);
     finding_.k = product.plan().k;
     if (!product.fits() || product.plan().k < 1 || product.size() == 0) {
