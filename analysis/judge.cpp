@@ -342,6 +342,7 @@ public:
     const ValuesOfPart values(graph_, part);
     if (alone_.empty()) start(values);
     JudgeOptions options = options_;
+    options.gets_whole_results = share == 1.0;
     options.failure_probability *= share / static_cast<double>(std::max<std::size_t>(alone_.size(), 1));
     for (std::size_t i = 0; i < alone_.size(); ++i) {
       if (!varies_[graph_.nodes[i].output] && first_sample > 0) continue;  // the same for every sample
