@@ -10,6 +10,7 @@
 #include "driftbound/evaluate/kernel_search.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/trace/matrix_units.hpp"
+#include "evaluate/kernel_family.hpp"
 #include "linalg/scheduled_sums.hpp"
 #include "support/tensor_core.hpp"
 
@@ -221,6 +222,21 @@ TEST_CASE("a product whose edges another kernel computed is explained by both") 
   y[500] = std::nextafter(y[500], 0.0f);  // given by neither
   run.record(y);
   CHECK_FALSE(run.searched().kernel.has_value());
+}
+
+TEST_CASE("parts of a matrix unit cut no block, as T-21 assumes") {
+  for (const std::int64_t k : {100, 616, 1000}) {
+    for (const std::int64_t block : {4, 8, 16, 32}) {
+      for (const Dealing& dealing : dealings_of(k, block)) {
+        std::int64_t steps = 0, first = 0;
+        for (const std::size_t end : schedule_of(dealing, k).ends) {
+          steps += (static_cast<std::int64_t>(end) - first + block - 1) / block;
+          first = static_cast<std::int64_t>(end);
+        }
+        CHECK(steps == (k + block - 1) / block);
+      }
+    }
+  }
 }
 
 TEST_CASE("the place of the addend is found") {
