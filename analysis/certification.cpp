@@ -64,14 +64,20 @@ private:
     signs_.resize(static_cast<std::size_t>(count));
     points_.read(done_.counts.points, count, coordinates_);
     const Clock::time_point start = Clock::now();
-    const SignStatistics counts =
-        options_.given != nullptr
-            ? options_.given->decide(done_.counts.points, coordinates_, signs_)
-            : field_.signs(coordinates_.data(), count, static_cast<std::ptrdiff_t>(dimension), 1, signs_);
+    const SignStatistics counts = decide(count);
     done_.seconds += seconds_since(start);
     if (options_.fail_at_limit && counts.undecided > 0) refuse_undecided();
     if (options_.signs != nullptr) write();
+    if (options_.keep) options_.keep(signs_);
     done_.counts += counts;
+  }
+
+  SignStatistics decide(std::int64_t count) {
+    if (options_.given != nullptr) return options_.given->decide(done_.counts.points, coordinates_, signs_);
+    const auto stride = static_cast<std::ptrdiff_t>(field_.dimension());
+    if (options_.octree != nullptr)
+      return options_.octree->signs(field_, coordinates_.data(), count, stride, 1, signs_);
+    return field_.signs(coordinates_.data(), count, stride, 1, signs_);
   }
 
   [[noreturn]] void refuse_undecided() const {

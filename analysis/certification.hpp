@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,16 @@
 #include "analysis/segment_report.hpp"
 #include "analysis/sign_file.hpp"
 #include "driftbound/implicit/sign_field.hpp"
+#include "driftbound/region/octree.hpp"
 
 namespace driftbound::analysis {
 
 struct CertifyOptions {
-  SignFile* signs = nullptr;          ///< where signs go, continued where it holds some; may be null
-  const GivenSigns* given = nullptr;  ///< values that may decide points first; may be null
-  bool fail_at_limit = false;         ///< an undecided point is an exception
+  SignFile* signs = nullptr;                             ///< where signs go, continued where it holds some; may be null
+  const GivenSigns* given = nullptr;                     ///< values that may decide points first; may be null
+  const Octree* octree = nullptr;                        ///< whose certain cells decide points first; may be null
+  bool fail_at_limit = false;                            ///< an undecided point is an exception
+  std::function<void(std::span<const PointSign>)> keep;  ///< called with what is known of every block, in order
   /// Called between blocks with points done and all; false ends the work.
   std::function<bool(std::int64_t, std::int64_t)> progress;
 };
@@ -44,6 +48,7 @@ struct CertifyReport {
   double iso = 0.0;
   int max_bits = 0, threads = 0;
   std::string signs_file = {};   ///< empty: none
+  std::string octree_file = {};  ///< of cells whose sign is certain; empty: none
   std::string values_file = {};  ///< of another program's values; empty: none
   std::string values_arithmetic = {}, values_guarantee = {}, values_condition = {};
   Certification certification = {};

@@ -23,7 +23,8 @@ std::string headline(const CertifyReport& report) {
   const SignStatistics& counts = report.certification.done.counts;
   const std::string function = report.iso == 0.0 ? report.scalar : fmt::format("{} - {}", report.scalar, report.iso);
   // what signs that follow from given values stand on
-  const bool has_premise = counts.stages[static_cast<std::size_t>(SignStage::given)].decided > 0;
+  const bool has_premise =
+      !report.values_file.empty() && counts.stages[static_cast<std::size_t>(SignStage::given)].decided > 0;
   const std::string premise =
       has_premise ? fmt::format("if the values are of a run of {}", report.values_arithmetic) : "";
   const std::int64_t open = open_points(counts);
@@ -62,6 +63,11 @@ Section remarks(const CertifyReport& report) {
     section.push_back(Paragraph{fmt::format("Values of {}, in {}: {}{}.", report.values_file, report.values_arithmetic,
                                             report.values_guarantee,
                                             report.values_condition.empty() ? "" : ", if " + report.values_condition)});
+  if (!report.octree_file.empty())
+    section.push_back(
+        Paragraph{fmt::format("Given are signs of points in certain cells of {}, and those that one float32 evaluation "
+                              "and the bound of their cell decide.",
+                              report.octree_file)});
   if (open_points(done.counts) > 0)
     section.push_back(Paragraph{fmt::format(
         "Not decided with {} bits: |f| is below what they resolve, or is exactly 0 and cannot be proven to be; "
@@ -168,6 +174,7 @@ Json fields_of(const CertifyReport& report) {
              "interrupted"_key = report.certification.interrupted(), "points"_key = counts.points,
              "positive"_key = counts.positive, "negative"_key = counts.negative, "zero"_key = counts.zero,
              "undecided"_key = counts.undecided, "seconds"_key = done.seconds, "stages"_key = stages_of(counts));
+  if (!report.octree_file.empty()) json["octree"] = report.octree_file;
   if (!report.values_file.empty())
     json["values"] = object("file"_key = report.values_file, "arithmetic"_key = report.values_arithmetic,
                             "guarantee"_key = report.values_guarantee, "condition"_key = report.values_condition);

@@ -77,6 +77,19 @@ Status status_of(const ScopeSummary& scope, double threshold, bool leaves_open =
   return status;
 }
 
+/// Whether the bounds of a norm admit results of any sign and size, and no bound of what chance allows stands beside them:
+/// they decide nothing. Sums in a narrow format have such bounds.
+bool admits_any_norm(const LayerSummary& layer) {
+  if (!layer.op.ends_with("Normalization")) return false;
+  const ScopeSummary& scope = layer.local;
+  const auto says = [](const BoundSummary& bound) { return bound.checked > bound.without_statement; };
+  return has_deciding_bounds(scope) &&
+         std::all_of(scope.bounds.begin(), scope.bounds.end(), [&](const BoundSummary& bound) {
+           if (bound.guarantee == Guarantee::probabilistic) return !says(bound);
+           return !bound.must_decide() || !says(bound) || !(bound.max_bound < 2.0 * scope.scale);
+         });
+}
+
 /// The verdict on a layer stands on its own op where bounds on that are there; errors from the input on can violate it.
 /// Where the layer starts at the inputs both are the same error, and it stands on the bounds that decide more of it.
 Status status_of(const LayerSummary& layer, double threshold) {
@@ -85,6 +98,7 @@ Status status_of(const LayerSummary& layer, double threshold) {
   const bool is_local = has_deciding_bounds(layer.local) && !is_decided_from_input;
   const bool is_read_otherwise = layer.nearest_reading && layer.nearest_reading->is_decisive;
   Status status = status_of(layer.local, threshold, is_local);
+  if (status <= Status::approaches && admits_any_norm(layer)) status = Status::undecided;
   const bool is_followed = layer.accumulated.elements + layer.accumulated.non_finite > 0;
   if (is_followed) status = worse(status, status_of(layer.accumulated, threshold, !is_local));
   return is_read_otherwise ? worse(status, Status::improbable) : status;
@@ -726,17 +740,13 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
       s.result.assumptions.push_back(assumption);
 }
 
-void Comparer::search_kernels(const Trace& trace, std::int64_t most_work) {
-  for (std::size_t node = 0; node < state_->graph.nodes.size(); ++node) search_kernel(trace, node, most_work);
-}
-
-std::optional<ProductKernel> Comparer::search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work) {
+std::optional<KernelFinding> Comparer::search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work) {
   State& s = *state_;
-  if (!multiplies_matrices(s.graph.nodes[node].op)) return std::nullopt;
+  if (!has_kernels(s.graph.nodes[node].op)) return std::nullopt;
   if (!s.started) s.start(trace);
   std::optional<KernelSearch>& search = s.layers[node].kernels;
   if (!search) search.emplace(s.graph, node, most_work);
-  return search->add(trace) ? search->finding().kernel : std::nullopt;
+  return search->add(trace) ? std::optional(search->finding()) : std::nullopt;
 }
 
 std::int64_t Comparer::tested_computations() const {

@@ -188,11 +188,12 @@ struct LayerSummary {
   std::optional<std::int64_t> ambiguous;  ///< roundings to narrow formats that runs may do differently, in all samples
   std::optional<NearestReading> nearest_reading;  ///< of a Gemm's or MatMul's operands (T-134)
   std::optional<Reading> reading;                 ///< of its products' operands, as the run shows it (T-130)
-  std::optional<KernelFinding> kernel;            ///< of a Gemm or MatMul, where kernels were searched
+  std::optional<KernelFinding> kernel;            ///< where kernels were searched
   std::optional<std::int64_t> differing;  ///< values that the run of the declared arithmetic has otherwise (T-97)
   std::int64_t non_finite = 0;
   std::optional<VoidCase> first_void;  ///< the first value that is not finite
   std::string explained_by;            ///< earlier layer whose non-finite values or violation explain this one's
+  std::string wrong_choice;            ///< what is wrong with a recorded argmax or topk; empty: of other layers
   ScopeSummary local, accumulated;
   std::optional<RecordSummary> record;  ///< of a run that was recorded op by op
   Status status = Status::holds;
@@ -320,10 +321,9 @@ public:
   void add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
            const Bounds& bounds, std::int64_t first_sample,
            const std::function<void(std::size_t layer)>& before_layer = {});
-  /// Searches the kernels of all products with one more evaluation, as add() takes it. `most_work` as KernelSearch has it.
-  void search_kernels(const Trace& trace, std::int64_t most_work);
-  /// The same for one node: what is left of it gives all of the evaluation's numbers, or empty.
-  std::optional<ProductKernel> search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work);
+  /// Searches the kernel of a node with one more evaluation, as add() takes it. `most_work` as KernelSearch has it.
+  /// Returns:   kernels that give all numbers of this evaluation; empty: none do
+  std::optional<KernelFinding> search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work);
   /// How many elements of products, or rows of other ops, readings were tested on, in all layers.
   std::int64_t tested_computations() const;
   /// `failure_probability`: as Comparison has it.

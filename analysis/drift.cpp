@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/choices.hpp"
 #include "analysis/drift_verdict.hpp"
 #include "analysis/text.hpp"
 #include "driftbound/num/errors.hpp"
@@ -17,13 +18,8 @@
 namespace driftbound::analysis {
 namespace {
 
-/// A stretch of elements of a tensor.
-StoredTensor stretch_of(const StoredTensor& tensor, std::size_t first, std::size_t count) {
-  const std::size_t width = bytes_per_element(tensor.type());
-  return StoredTensor(tensor.type(), {static_cast<std::int64_t>(count)},
-                      tensor.bytes().subspan(first * width, count * width),
-                      std::make_shared<const StoredTensor>(tensor));
-}
+/// Scores from here down are masked.
+constexpr double least_mask = -1e4;
 
 /// The squared standard error of a mean of `count` numbers, from their sum and that of their squares.
 double squared_error_of_mean(double sum, double squares, double count) {
@@ -38,9 +34,11 @@ public:
   void add(double x, double y, bool is_same) {
     const auto element = difference_.elements++;
     if (!is_same) ++difference_.differing;
+    if (!is_same && x <= least_mask && y <= least_mask) ++difference_.masked;
     row_is_identical_ = row_is_identical_ && is_same;
     if (std::isfinite(x) != std::isfinite(y))
       ++(std::isfinite(x) ? difference_.not_finite_b : difference_.not_finite_a);
+    if (std::isnan(x) && std::isnan(y)) ++difference_.nan_in_both;
     if (std::isfinite(x) && std::isfinite(y)) add_finite(x, y, element);
     if (++in_row_ == width_) end_row();
   }
@@ -160,6 +158,17 @@ double DriftOp::introduced() const {
   return has_same_operands && difference ? difference->largest : error_a + error_b;
 }
 
+double DriftOp::propagated() const {
+  return difference ? std::max(difference->largest - introduced(), 0.0) : 0.0;
+}
+
+RunAlignment aligned_runs(const RecordedRun& a, const RecordedRun& b) {
+  RunAlignment alignment = align_runs(a, b);
+  if (alignment.results.empty())
+    throw InvalidArgument("the runs are of different models: no op of one is an op of the other");
+  return alignment;
+}
+
 JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
   JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt, {}};
   if (judged.judgement.interrupted || options.audit.draws > 0) return judged;
@@ -168,11 +177,13 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
   JudgeOptions from_input = options.judge;
   from_input.progress = {};
   from_input.most_output_elements = most_bounded_elements(chain.graph, chain.trace, options.bounds_outputs);
-  from_input.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t, std::int64_t) {
-    for (const ValueId output : chain.graph.outputs) {
-      const std::optional<std::size_t> node = chain.graph.producer(output);
+  from_input.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t first,
+                              std::int64_t count) {
+    for (std::size_t output = 0; output < chain.graph.outputs.size(); ++output) {
+      const std::optional<std::size_t> node = chain.graph.producer(chain.graph.outputs[output]);
       if (!node || !chain.results[*node] || reference.layers[*node].size() > most_exact) continue;
-      judged.known[*chain.results[*node]].add(reference.layers[*node], bounds.layers[*node]);
+      judged.known[*chain.results[*node]].add(chain.graph, chain.trace, output, reference, bounds, first, count,
+                                              options.judge.precision.threads);
     }
   };
   judge_from_input(run, chain, from_input, judged.judgement);
@@ -183,6 +194,40 @@ namespace {
 
 std::string id_of(const RecordedRun& run, RecordedResult at) {
   return run.records()[at.record].results[at.result].value();
+}
+
+bool is_choice(ElementType type) {
+  return !is_float(type) && type != ElementType::boolean;
+}
+
+/// Whether run a has all rows and positions of run b.
+bool has_all_of(const AlignedRows& rows) {
+  for (std::size_t row = 0; row < rows.of_b.size(); ++row)
+    if (rows.of_b[row] < 0 || (rows.positions && rows.positions->of_b[row].count < rows.positions->b)) return false;
+  return true;
+}
+
+/// The same rows, seen from the other run.
+AlignedRows exchanged(const AlignedRows& rows) {
+  AlignedRows other{rows.b, rows.a, std::vector<std::int64_t>(static_cast<std::size_t>(rows.a), -1), std::nullopt,
+                    rows.lacks_rows};
+  if (rows.positions)
+    other.positions = AlignedPositions{rows.positions->b,
+                                       rows.positions->a,
+                                       std::vector<AlignedStretch>(static_cast<std::size_t>(rows.a)),
+                                       rows.positions->tokens_in_b,
+                                       rows.positions->tokens_in_a,
+                                       std::nullopt,
+                                       rows.positions->lie_first};
+  for (std::size_t row = rows.of_b.size(); row-- > 0;) {
+    if (rows.of_b[row] < 0) continue;
+    const auto of_a = static_cast<std::size_t>(rows.of_b[row]);
+    other.of_b[of_a] = static_cast<std::int64_t>(row);
+    if (!rows.positions) continue;
+    const AlignedStretch& stretch = rows.positions->of_b[row];
+    other.positions->of_b[of_a] = {stretch.first_b, stretch.first_a, stretch.count};
+  }
+  return other;
 }
 
 bool are_same_part(const std::optional<RecordedPart>& a, const std::optional<RecordedPart>& b) {
@@ -250,52 +295,88 @@ bool are_alike(const Attribute& a, const Attribute& b, const std::optional<Align
   return is_equal || (rows && is_of_rows(a, b, *rows));
 }
 
+/// Numbers by which programs mask scores: which of them makes no difference where the softmax that reads them is compared.
+bool are_masks(const Attribute& a, const Attribute& b) {
+  const auto* x = std::get_if<double>(&a.value);
+  const auto* y = std::get_if<double>(&b.value);
+  return x != nullptr && y != nullptr && *x <= least_mask && *y <= least_mask;
+}
+
 /// "eps is 1e-06, and 1e-05 in the first run"; empty where the arguments are alike.
-std::string other_argument(const Record& a, const Record& b, const std::optional<AlignedRows>& rows) {
+/// `are_other_steps`: the runs compute the same positions in different steps. A step of one query sees all keys that there
+/// are, and needs no causal mask.
+std::string other_argument(const Record& a, const Record& b, const std::optional<AlignedRows>& rows,
+                           bool are_other_steps) {
   if (a.op != b.op) return "";
   for (const auto& [name, of_b] : b.attributes) {
     const auto found = a.attributes.find(name);
+    if (name == "generator") continue;  // its state is not recorded
+    if (name == "is_causal" && are_other_steps) continue;
+    if (name == "value" && found != a.attributes.end() && are_masks(found->second, of_b)) continue;
     if (found != a.attributes.end() && !are_alike(found->second, of_b, rows))
       return fmt::format("{} is {}, and {} in the first run", name, text_of(of_b), text_of(found->second));
   }
   return "";
 }
 
-/// The narrower type to which the first run's numbers are rounded in the second one; empty: none.
-std::string rounded_to(const AlignedNumbers& numbers) {
-  if (!is_float(numbers.a.type()) || !is_float(numbers.b.type())) return "";
-  const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+bool is_all_zero(const StoredTensor& tensor) {
+  const std::vector<double> numbers = tensor.to_double().values;
+  return std::all_of(numbers.begin(), numbers.end(), [](double x) { return x == 0.0; });
+}
+
+/// The narrower type to which the numbers x are rounded as y; empty: none.
+std::optional<FormatId> rounded_to(const std::vector<double>& x, const std::vector<double>& y) {
   for (const FormatId id : {FormatId::fp32, FormatId::tf32, FormatId::fp16, FormatId::bf16}) {
     const Format& to = format(id);
     bool fits = true;
     for (std::size_t i = 0; i < x.size() && fits; ++i) fits = round_to(x[i], to, Rounding::nearest_even) == y[i];
-    if (fits) return std::string(to.name);
+    if (fits) return id;
   }
-  return "";
+  return std::nullopt;
+}
+
+/// Notes where one run's numbers are those of the other one, rounded to a narrower type.
+void note_rounding(const AlignedNumbers& numbers, DriftSource& source) {
+  if (!is_float(numbers.a.type()) || !is_float(numbers.b.type())) return;
+  const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+  std::optional<FormatId> to = rounded_to(x, y);
+  source.is_first_rounded = !to;
+  if (!to) to = rounded_to(y, x);
+  if (!to) return;
+  source.rounded_to = format(*to).name;
+  source.is_declared = float_format(source.is_first_rounded ? numbers.a.type() : numbers.b.type()) == to;
 }
 
 class RunComparer {
 public:
-  RunComparer(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options)
+  RunComparer(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options, RunAlignment alignment)
       : a_(a),
         b_(b),
         run_a_(*a.run),
         run_b_(*b.run),
         options_(options),
-        alignment_(align_runs(run_a_, run_b_)),
+        alignment_(std::move(alignment)),
         layers_a_(a),
         layers_b_(b) {}
 
   RunsDrift compare() && {
-    if (alignment_.results.empty())
-      throw InvalidArgument("the runs are of different models: no op of one is an op of the other");
     drift_.rows = alignment_.rows;
+    drift_.pairs_of_steps = static_cast<std::int64_t>(alignment_.steps.size());
+    from_unmatched_a_ = following_from(run_a_, alignment_.sources_only_a);
+    from_unmatched_b_ = following_from(run_b_, alignment_.sources_only_b);
     drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
+    require_common_positions();
+    find_parting();
+    const bool parts_in_a_sequence = drift_.parting.has_value();
     compare_sources();
+    parts_at_source_ = drift_.parting && !parts_in_a_sequence;
     compare_values();
-    judge_as_b();
+    require_parting();
+    find_numbers_for_choices();
+    judge_in_network();
     compare_decisions();
     for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle_op(i);
+    excuse_masks();
     name_what_is_alone();
     find_culprit(drift_);
     add_others(a_, "first");
@@ -310,8 +391,14 @@ private:
     for (std::size_t i = 0; i < alignment_.sources.size(); ++i) {
       const AlignedSource& source = alignment_.sources[i];
       if (source.is_identical) continue;
-      DriftSource differing{source.a, source.b, reader_of(i), std::nullopt, "", false};
-      std::optional<AlignedNumbers> numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows);
+      // Tokens are the same where steps are aligned, and other integers show in what reads them (T-137).
+      if (!alignment_.steps.empty() && !is_float(run_a_.type_of(source.a))) continue;
+      DriftSource differing;
+      differing.a = source.a;
+      differing.b = source.b;
+      differing.reader = reader_of(i);
+      std::optional<AlignedNumbers> numbers =
+          numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows_of(source));
       if (!numbers) numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, std::nullopt);  // it has no such rows
       if (!numbers) {
         unknown_sources_.insert(i);
@@ -319,8 +406,14 @@ private:
       }
       differing.difference = difference_of(*numbers);
       if (differing.difference->is_zero()) continue;  // another type with the same numbers
-      require_same_input(source, *differing.difference, *numbers);
-      differing.rounded_to = rounded_to(*numbers);
+      if (is_later_token(i)) note_parting(source.a, *numbers, false);
+      if (is_later_token(i) || may_follow_tokens(i)) {
+        parted_sources_.insert(i);
+        continue;
+      }
+      differing.is_zero_in_one = is_all_zero(numbers->a) != is_all_zero(numbers->b);
+      if (!differing.is_zero_in_one) require_same_input(source, *differing.difference, *numbers);
+      note_rounding(*numbers, differing);
       constexpr double few = 64.0, few_of_narrow = 2.0;
       const std::optional<FormatId> type = float_format(numbers->b.type());
       const double unit = type ? std::ldexp(1.0, -format(*type).precision) : 0.0;
@@ -356,6 +449,103 @@ private:
     return "nothing";
   }
 
+  // ---- sequences that part
+
+  /// Throws:    InvalidArgument where texts have so little in common that they are not the same ones
+  void require_common_positions() const {
+    if (!drift_.rows || !drift_.rows->positions) return;
+    const AlignedRows& rows = *drift_.rows;
+    const auto known = std::count_if(rows.of_b.begin(), rows.of_b.end(), [](auto row) { return row >= 0; });
+    if (2 * known < std::min(rows.a, rows.b))
+      throw InvalidArgument(
+          fmt::format("the runs are of different inputs: {} of {} rows of tokens in '{}' begin like a row of '{}' in "
+                      "the first run; record both runs with the same inputs",
+                      known, rows.b, rows.positions->tokens_in_b, rows.positions->tokens_in_a));
+  }
+
+  /// Where sequences part whose first positions are the same.
+  void find_parting() {
+    if (!drift_.rows || !drift_.rows->positions) return;
+    if (const auto& parting = drift_.rows->positions->parting)
+      drift_.parting = DriftParting{
+          drift_.rows->positions->tokens_in_a, parting->row, parting->position, parting->a, parting->b, false};
+  }
+
+  /// A run that goes on with its own tokens reads one after the other from outside: those behind the first one that
+  /// differs follow from other choices.
+  bool is_later_token(std::size_t source) const {
+    const AlignedSource& one = alignment_.sources[source];
+    if (!is_choice(run_a_.type_of(one.a)) || one.table.empty()) return false;
+    for (std::size_t i = 0; i < source; ++i) {
+      const AlignedSource& earlier = alignment_.sources[i];
+      if (earlier.table == one.table && (earlier.is_identical || parted_sources_.count(i) != 0)) return true;
+    }
+    return false;
+  }
+
+  /// Integers that the runs read in a later step, as which rows have ended, may follow from other tokens as well.
+  bool may_follow_tokens(std::size_t source) const {
+    return alignment_.sources[source].step > 0 && is_choice(run_a_.type_of(alignment_.sources[source].a));
+  }
+
+  /// Throws:    InvalidArgument where the runs do not part, and such integers differ
+  void require_parting() const {
+    for (const std::size_t i : parted_sources_) {
+      const AlignedSource& source = alignment_.sources[i];
+      if (drift_.parting || is_later_token(i)) continue;
+      const auto numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, std::nullopt);
+      if (numbers) require_same_input(source, difference_of(*numbers), *numbers);
+    }
+  }
+
+  void note_parting(const std::string& name, const AlignedNumbers& numbers, bool is_drawn) {
+    if (drift_.parting) return;
+    const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+    const auto at = std::mismatch(x.begin(), x.end(), y.begin());
+    if (at.first == x.end()) return;
+    const Shape& shape = numbers.a.shape();
+    const std::int64_t width = shape.empty() ? 1 : shape.back(), place = at.first - x.begin();
+    drift_.parting = DriftParting{name,
+                                  place / width,
+                                  place % width,
+                                  static_cast<std::int64_t>(*at.first),
+                                  static_cast<std::int64_t>(*at.second),
+                                  is_drawn};
+  }
+
+  bool follows_choice(const AlignedResult& one) const {
+    return std::any_of(one.reads.begin(), one.reads.end(),
+                       [&](std::size_t i) { return follow_choice_.count(i) != 0; }) ||
+           reads_parted(one);
+  }
+
+  /// Floats that both runs draw at random, and what follows from them.
+  bool reads_drawn(const AlignedResult& one) const {
+    return std::any_of(one.reads.begin(), one.reads.end(), [&](std::size_t i) {
+      return drawn_.count(i) != 0 && is_float(run_a_.type_of(id_of(run_a_, alignment_.results[i].a)));
+    });
+  }
+
+  /// Those of which nothing but choices follows. What nothing reads is a result of the run.
+  void find_numbers_for_choices() {
+    std::vector<bool> is_read(alignment_.results.size(), false), is_for_others(alignment_.results.size(), false);
+    for (std::size_t i = alignment_.results.size(); i-- > 0;) {
+      const AlignedResult& one = alignment_.results[i];
+      const bool chooses = is_choice(run_a_.type_of(id_of(run_a_, one.a)));
+      const bool is_only_for_choices = is_read[i] && !is_for_others[i];
+      if (drawn_.count(i) != 0 && is_only_for_choices) for_choices_.insert(i);
+      for (const std::size_t read : one.reads) {
+        is_read[read] = true;
+        if (!chooses && !is_only_for_choices) is_for_others[read] = true;
+      }
+    }
+  }
+
+  bool reads_parted(const AlignedResult& one) const {
+    return std::any_of(one.reads_sources.begin(), one.reads_sources.end(),
+                       [&](std::size_t i) { return parted_sources_.count(i) != 0; });
+  }
+
   // ---- values of both runs
 
   void compare_values() {
@@ -368,9 +558,34 @@ private:
       op.op = record_a.op;
       op.op_b = record_b.op;
       op.by = one.by;
-      if (const auto numbers = numbers_of_both(run_a_, id_of(run_a_, one.a), run_b_, id_of(run_b_, one.b), drift_.rows))
+      const std::size_t place = drift_.ops.size();
+      const bool is_choice_of_both = is_choice(run_b_.type_of(id_of(run_b_, one.b)));
+      const bool draws = draws_at_random(record_a.op) && draws_at_random(record_b.op);
+      const bool is_drawn = reads_drawn(one);
+      if (follows_choice(one)) {
+        follow_choice_.insert(place);
+      } else if (is_drawn && !is_choice_of_both) {
+        drawn_.insert(place);
+      } else if (const auto numbers = numbers_of_both(run_a_, id_of(run_a_, one.a), run_b_, id_of(run_b_, one.b),
+                                                      alignment_.rows_of(one))) {
         op.difference = difference_of(*numbers);
-      op.has_same_operands = one.operands == OperandsAre::same && !one.casts_otherwise && reads_the_same(one);
+        const bool differs = !op.difference->is_zero();
+        if (differs && (draws || is_drawn)) drawn_.insert(place);
+        if (differs && is_choice_of_both && !alignment_.steps.empty() && reads_integers_alone(record_a)) {
+          op.difference.reset();  // as positions in a window: what reads them is compared
+        } else if (differs && is_choice_of_both) {
+          if (parts_at_source_) drift_.parting.reset();  // which follows from this choice
+          parts_at_source_ = false;
+          note_parting(op.name, *numbers, draws || is_drawn);
+          follow_choice_.insert(place);
+        } else if (differs && draws) {
+          op.difference.reset();
+        }
+      } else if (is_unrelated(one)) {
+        unrelated_.insert(place);
+      }
+      op.has_same_operands = one.operands == OperandsAre::same && !one.casts_otherwise && reads_the_same(one) &&
+                             (alignment_.steps.empty() || !alignment_.steps[one.in_step].leaves_some_out);
       take_reports(op, layers_a_.at(one.a), layers_b_.at(one.b));
       const bool reads_the_same_sources = drift_.sources.empty() && unknown_sources_.empty();
       if (reads_the_same_sources)
@@ -382,6 +597,21 @@ private:
     }
   }
 
+  /// Whether a record chooses nothing, but computes integers from integers.
+  bool reads_integers_alone(const Record& record) const {
+    return std::none_of(record.operands.begin(), record.operands.end(), [&](const std::optional<std::string>& id) {
+      return id && run_a_.has(*id) && is_float(run_a_.type_of(*id));
+    });
+  }
+
+  /// Whether both runs recorded the value, and it may have the rows of both, but none of its numbers are near.
+  bool is_unrelated(const AlignedResult& one) const {
+    const std::string a = id_of(run_a_, one.a), b = id_of(run_b_, one.b);
+    const bool are_known = run_a_.is_stored(a) && run_b_.is_stored(b) && !run_a_.part_of(a) && !run_b_.part_of(b);
+    const std::optional<AlignedRows> rows = alignment_.rows_of(one);
+    return are_known && rows && may_have_rows_in_common(run_a_.shape_of(a), run_b_.shape_of(b), *rows);
+  }
+
   static std::string name_of_result(const Record& record, RecordedResult at) {
     return record.results.size() > 1 && at.result > 0 ? fmt::format("{}[{}]", record.name, at.result) : record.name;
   }
@@ -391,7 +621,7 @@ private:
       return i < drift_.ops.size() && drift_.ops[i].difference && drift_.ops[i].difference->is_zero();
     };
     const auto is_same_source = [&](std::size_t i) {
-      return other_sources_.count(i) == 0 && unknown_sources_.count(i) == 0;
+      return other_sources_.count(i) == 0 && unknown_sources_.count(i) == 0 && parted_sources_.count(i) == 0;
     };
     return std::all_of(one.reads.begin(), one.reads.end(), is_same_result) &&
            std::all_of(one.reads_sources.begin(), one.reads_sources.end(), is_same_source);
@@ -400,68 +630,149 @@ private:
   // ---- decisions
 
   void compare_decisions() {
-    std::set<std::size_t> read;
-    for (const AlignedResult& one : alignment_.results)
-      if (is_float(run_a_.type_of(id_of(run_a_, one.a))))  // not those that choose
-        read.insert(one.reads.begin(), one.reads.end());
+    const ChosenFrom outputs_a(run_a_), outputs_b(run_b_);
     for (std::size_t i = 0; i < alignment_.results.size(); ++i) {
       const AlignedResult& one = alignment_.results[i];
       const std::string id = id_of(run_a_, one.a);
       const Shape& shape = run_a_.shape_of(id);
-      if (read.count(i) != 0 || !is_float(run_a_.type_of(id)) || shape.size() < 2 || shape.back() < 2) continue;
-      const auto numbers = numbers_of_both(run_a_, id, run_b_, id_of(run_b_, one.b), drift_.rows);
+      if (!is_float(run_a_.type_of(id)) || shape.size() < 2 || shape.back() < 2) continue;
+      if (!outputs_a.are_chosen_from(id) || !outputs_b.are_chosen_from(id_of(run_b_, one.b))) continue;
+      if (follow_choice_.count(i) != 0 || drawn_.count(i) != 0) continue;
+      const auto numbers = numbers_of_both(run_a_, id, run_b_, id_of(run_b_, one.b), alignment_.rows_of(one));
       if (!numbers || run_a_.part_of(id)) continue;
       const auto known = [&](const JudgedRun& run, RecordedResult at) -> const KnownNumbers* {
         const auto found = run.known.find(at);
-        return drift_.rows || !drift_.sources.empty() || found == run.known.end() ? nullptr : &found->second;
+        const bool are_found =
+            !alignment_.rows_of(one) || !numbers->rows_of_a.empty();  // else it is not known which rows these are
+        return !drift_.sources.empty() || !are_found || found == run.known.end() ? nullptr : &found->second;
       };
-      add_rows(drift_.ops[i].name, *numbers, known(a_, one.a), known(b_, one.b), options_.top, drift_);
+      const std::vector<std::int64_t> next = options_.chosen.empty() ? next_tokens(one, shape) : options_.chosen;
+      add_rows(drift_.ops[i].name, *numbers, known(a_, one.a), known(b_, one.b),
+               {options_.top, row_before_parting(one, shape), next}, drift_);
     }
+  }
+
+  /// Where the runs read a text in different steps, by row of a value of run a: the token of the text behind the row's
+  /// position, which a sampler chose there; -1: the text ends. Empty: it is not known which rows these are.
+  std::vector<std::int64_t> next_tokens(const AlignedResult& one, const Shape& shape) const {
+    if (alignment_.steps.empty()) return {};
+    const AlignedStep& step = alignment_.steps[one.in_step];
+    const std::int64_t texts = alignment_.texts.shape[0], positions = alignment_.texts.shape[1];
+    const std::int64_t rows = element_count(shape) / shape.back(), count = rows / texts;
+    const bool is_first = drift_.rows->positions->lie_first && shape.size() > 2;
+    if (rows != texts * count || (step.rows && step.rows->positions && count != step.rows->positions->a)) return {};
+    std::vector<std::int64_t> next;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t text = is_first ? row % texts : row / count;
+      const std::int64_t position = step.first_a + (is_first ? row / texts : row % count) + 1;
+      next.push_back(
+          position < positions ? alignment_.texts.values[static_cast<std::size_t>(text * positions + position)] : -1);
+    }
+    const std::int64_t classes = shape.back();
+    const bool are_classes = std::all_of(next.begin(), next.end(), [&](auto token) { return token < classes; });
+    return are_classes ? next : std::vector<std::int64_t>();
+  }
+
+  /// The row that the first token that differs was chosen from; empty where the value does not have it.
+  std::optional<std::int64_t> row_before_parting(const AlignedResult& one, const Shape& shape) const {
+    const std::optional<AlignedRows> of_value = alignment_.rows_of(one);
+    if (!drift_.parting || !of_value || !of_value->positions) return std::nullopt;
+    const AlignedPositions& positions = *of_value->positions;
+    const std::int64_t rows = of_value->a, count = positions.a;
+    const std::int64_t before = alignment_.steps.empty() ? 0 : alignment_.steps[one.in_step].first_a;
+    const std::int64_t row = drift_.parting->row, position = drift_.parting->position - 1 - before;
+    if (position < 0 || position >= count) return std::nullopt;
+    const Shape first = positions.lie_first ? Shape{count, rows} : Shape{rows, count};
+    const bool fits = (shape.size() > 2 && shape[0] == first[0] && shape[1] == first[1]) ||
+                      (shape.size() == 2 && shape[0] == rows * count);
+    if (!fits) return std::nullopt;
+    return positions.lie_first ? position * rows + row : row * count + position;
   }
 
   // ---- the first run as one of the second run's network
 
-  void judge_as_b() {
+  /// The numbers of one run are judged as a run of the other one's network, which must have no other rows: the first
+  /// run's in that of the second; the other way round where only this is possible, and for ops that this leaves open.
+  void judge_in_network() {
     if (options_.audit.draws > 0) {
       drift_.not_as_b = "elements are drawn (--audit)";
       return;
     }
-    std::map<RecordedResult, RecordedResult> of_a;
-    for (const AlignedResult& one : alignment_.results) of_a[one.b] = one.a;
+    if (!alignment_.steps.empty()) {
+      drift_.not_as_b = "the runs compute the same positions in different steps";
+      return;
+    }
+    const bool has_all_of_b = !drift_.rows || has_all_of(*drift_.rows);
+    const bool has_all_of_a = !drift_.rows || has_all_of(exchanged(*drift_.rows));
+    if (!has_all_of_b && !has_all_of_a) {
+      drift_.not_as_b = "each run has rows or positions that the other has not";
+      return;
+    }
+    drift_.is_as_a = !has_all_of_b;
+    drift_.not_as_b = judge_as(drift_.is_as_a);
+    if (has_all_of_b && has_all_of_a && is_one_open() && judge_as(true).empty()) drift_.not_as_b.clear();
+  }
+
+  /// Whether an op is computed by other ops, and not held against the other run's network.
+  bool is_one_open() const {
+    for (std::size_t i = 0; i < drift_.ops.size(); ++i)
+      if (!is_judged(drift_.ops[i].as_b) && !is_same_op(i) && !follow_choice_.count(i) && drift_.ops[i].difference &&
+          !drift_.ops[i].difference->is_zero())
+        return true;
+    return false;
+  }
+
+  static bool is_judged(Status status) { return status != Status::not_checked && status != Status::undecided; }
+
+  bool is_same_op(std::size_t i) const {
+    const AlignedResult& one = alignment_.results[i];
+    return one.by == AlignedBy::op && one.operands == OperandsAre::same &&
+           run_a_.records()[one.a.record].op == run_b_.records()[one.b.record].op;
+  }
+
+  /// Judges the numbers of one run as those of the network of the other one: of the second run's, or (`as_a`) the first's.
+  /// Returns:   why not; empty: they were judged
+  std::string judge_as(bool as_a) {
+    const JudgedRun& numbers_of = as_a ? b_ : a_;
+    const RecordedRun &of = *numbers_of.run, &in = *(as_a ? a_ : b_).run;
+    std::map<RecordedResult, std::size_t> position;
+    for (std::size_t i = 0; i < alignment_.results.size(); ++i)
+      position[as_a ? alignment_.results[i].a : alignment_.results[i].b] = i;
     const NumbersOf numbers = [&](RecordedResult at) -> std::optional<StoredTensor> {
-      const auto found = of_a.find(at);
-      if (found == of_a.end()) return std::nullopt;
-      const std::string id = id_of(run_a_, found->second);
-      if (!run_a_.is_stored(id) || run_a_.part_of(id)) return std::nullopt;
-      const std::string id_b = id_of(run_b_, at);
-      if (!run_b_.is_stored(id_b) || run_b_.part_of(id_b)) return std::nullopt;
-      return as_in_b(run_a_.stored(id), run_b_.stored(id_b), drift_.rows);
+      const auto found = position.find(at);
+      if (found == position.end()) return std::nullopt;
+      const AlignedResult& one = alignment_.results[found->second];
+      const std::string id = id_of(of, as_a ? one.b : one.a), id_in = id_of(in, at);
+      if (!of.is_stored(id) || of.part_of(id) || !in.is_stored(id_in) || in.part_of(id_in)) return std::nullopt;
+      std::optional<AlignedRows> of_value = alignment_.rows_of(one);
+      if (of_value && as_a) of_value = exchanged(*of_value);
+      return as_in_b(of.stored(id), in.stored(id_in), of_value);
     };
-    RecordChain chain = chain_records(run_b_, options_.most_numbers, numbers);
-    drift_.not_as_b = chain.why_not;
-    if (!chain.why_not.empty()) return;
-    if (a_.arithmetic) chain.trace.arithmetic = *a_.arithmetic;
-    chain.trace.provenance = run_a_.provenance();
+    RecordChain chain = chain_records(in, options_.most_numbers, numbers);
+    if (!chain.why_not.empty()) return chain.why_not;
+    if (numbers_of.arithmetic) chain.trace.arithmetic = *numbers_of.arithmetic;
+    chain.trace.provenance = of.provenance();
     JudgeOptions options = options_.judge;
     if (chain.may_round_numbers) options.without.emplace_back(BoundKind::rounded_shadow);
     options.progress = {};
     try {
-      take_statuses(chain, judge(chain.graph, chain.trace, options).comparison);
+      const Comparison comparison = judge(chain.graph, chain.trace, options).comparison;
+      for (std::size_t layer = 0; layer < chain.results.size() && layer < comparison.layers.size(); ++layer) {
+        if (!chain.results[layer]) continue;
+        const auto found = position.find(*chain.results[layer]);
+        if (found != position.end()) take_status(found->second, comparison.layers[layer], as_a);
+      }
     } catch (const Unsupported& error) {
-      drift_.not_as_b = error.what();
+      return error.what();
     }
+    return "";
   }
 
-  void take_statuses(const RecordChain& chain, const Comparison& comparison) {
-    std::map<RecordedResult, std::size_t> position;
-    for (std::size_t i = 0; i < alignment_.results.size(); ++i) position[alignment_.results[i].b] = i;
-    for (std::size_t layer = 0; layer < chain.results.size() && layer < comparison.layers.size(); ++layer) {
-      if (!chain.results[layer]) continue;
-      const auto found = position.find(*chain.results[layer]);
-      if (found == position.end()) continue;
-      drift_.ops[found->second].as_b = own_status(comparison.layers[layer]);
-      complaints_[found->second] = complaint_of(comparison.layers[layer]);
-    }
+  void take_status(std::size_t i, const LayerSummary& layer, bool as_a) {
+    if (is_judged(drift_.ops[i].as_b)) return;
+    drift_.ops[i].as_b = own_status(layer);
+    drift_.ops[i].is_as_a = as_a;
+    complaints_[i] = complaint_of(layer);
   }
 
   /// What a layer's own errors say: those from the input on follow from other layers.
@@ -483,20 +794,107 @@ private:
     OpEvidence evidence;
     evidence.a = layers_a_.at(one.a);
     evidence.b = layers_b_.at(one.b);
-    evidence.other_numbers = source_of(one, false);
-    evidence.rounded_numbers = source_of(one, true);
+    evidence.other_numbers = other_source_of(one);
+    evidence.rounded_numbers = rounded_source_of(one, false);
+    evidence.declared_rounding = rounded_source_of(one, true);
     evidence.unknown_numbers = unknown_source_of(one);
-    if (one.operands == OperandsAre::other) {
+    evidence.are_other_steps = !alignment_.steps.empty();
+    evidence.unmatched_source = unmatched_source_of(one);
+    if (one.operands == OperandsAre::other && !evidence.are_other_steps && !alignment_.has_other_texts) {
       evidence.other_function = fmt::format("its operand {} is another value in the second run", one.other_slot);
-    } else if (const std::string argument = other_argument(record_a, record_b, drift_.rows); !argument.empty()) {
+    } else if (const std::string argument =
+                   other_argument(record_a, record_b, alignment_.rows_of(one), !alignment_.steps.empty());
+               !argument.empty() && !(evidence.are_other_steps && !is_float(run_b_.type_of(id_of(run_b_, one.b))))) {
+      // Positions of a step are counted from where it begins.
       evidence.other_function = "the runs compute other functions: " + argument;
     }
     if (const auto found = complaints_.find(i); found != complaints_.end()) evidence.complaint_as_b = found->second;
     evidence.is_choice = !is_float(run_b_.type_of(id_of(run_b_, one.b)));
-    evidence.is_same_op = one.by == AlignedBy::op && one.operands == OperandsAre::same && record_a.op == record_b.op;
+    evidence.is_same_op = is_same_op(i);
     evidence.adds_and_multiplies = adds_and_multiplies(one.kind);
-    if (reads_drifted(one)) drift_.ops[i].as_b = Status::not_checked;  // the second run's operand is another one
+    evidence.follows_choice = follow_choice_.count(i) != 0 && !(evidence.is_choice && drift_.ops[i].difference);
+    evidence.is_drawn = drawn_.count(i) != 0;
+    evidence.is_for_choices = for_choices_.count(i) != 0;
+    evidence.is_as_a = drift_.ops[i].is_as_a;
+    evidence.is_unrelated = unrelated_.count(i) != 0;
+    // One run's operand is another one, or is rounded.
+    if (reads_drifted(one) || follow_choice_.count(i) != 0 || drawn_.count(i) != 0 || one.casts_otherwise ||
+        !evidence.declared_rounding.empty())
+      drift_.ops[i].as_b = Status::not_checked;
+    if (const std::string text = answers_to_others(i, evidence); !text.empty()) {
+      const bool may_look_ahead = alignment_.rows_of(one)->positions && !evidence.are_other_steps;
+      (may_look_ahead ? evidence.answers_to_positions : evidence.answers_to_rows) = text;
+    }
+    evidence.follows_other_function = answers_.count(i) != 0;
     settle(drift_.ops[i], evidence, drift_.ops.size());
+  }
+
+  /// Whether a softmax gives numbers in both runs that are as near as its own errors on the same scores allow.
+  bool is_softmax_of_same_scores(std::size_t i) const {
+    const DriftOp& op = drift_.ops[i];
+    return alignment_.results[i].kind.find("Softmax") != std::string::npos && op.verdict == DriftVerdict::expected &&
+           op.difference && is_within_errors(*op.difference, op.error_a, op.error_b);
+  }
+
+  /// Scores that a mask excludes may be any large negative numbers, where no softmax that reads them shows a difference.
+  void excuse_masks() {
+    std::vector<bool> is_read(drift_.ops.size()), is_harmless(drift_.ops.size(), true);
+    for (std::size_t i = drift_.ops.size(); i-- > 0;) {
+      DriftOp& op = drift_.ops[i];
+      const bool are_masks = op.difference && op.difference->differing > 0 &&
+                             op.difference->masked == op.difference->differing && is_read[i] && is_harmless[i];
+      // A mask may be made first, and then be added.
+      const bool is_harmless_reader = is_softmax_of_same_scores(i) || are_masks;
+      for (const std::size_t operand : alignment_.results[i].reads) {
+        if (operand >= i) continue;
+        is_read[operand] = true;
+        is_harmless[operand] = is_harmless[operand] && is_harmless_reader;
+      }
+      const bool are_judged = op.a != Status::violated && op.b != Status::violated;
+      if (op.verdict != DriftVerdict::bug || !are_masks || !are_judged) continue;
+      op.verdict = DriftVerdict::expected;
+      op.reason = fmt::format(
+          "{} elements are masked by other large numbers; each softmax that reads them gives what the other run's does",
+          op.difference->masked);
+    }
+  }
+
+  /// What shows that the same rows or positions do not follow from the same numbers alone: they are further apart than both
+  /// runs are from their exact values, or from the exact op on the same operands. Empty: nothing, or an operand does
+  /// already.
+  /// Source:    docs/theory.md T-137
+  std::string answers_to_others(std::size_t i, const OpEvidence& evidence) {
+    const AlignedResult& one = alignment_.results[i];
+    const DriftOp& op = drift_.ops[i];
+    const bool reads_others = std::any_of(one.reads.begin(), one.reads.end(),
+                                          [&](std::size_t operand) { return answers_.count(operand) != 0; });
+    if (reads_others) answers_.insert(i);
+    // Their exact networks read other numbers.
+    if (!unmatched_source_of(one).empty()) return "";
+    const std::optional<AlignedRows> rows = alignment_.rows_of(one);
+    const bool is_known = rows && drift_.sources.empty() && unknown_sources_.empty() && parted_sources_.empty() &&
+                          op.difference && op.difference->is_finite_in_both() && !evidence.is_choice &&
+                          options_.audit.draws == 0 && evidence.other_function.empty();
+    if (!is_known || reads_others) return "";
+    const bool are_both_judged = evidence.a != nullptr && evidence.b != nullptr;
+    const bool has_inputs = op.from_input_a && op.from_input_b;
+    const bool prefers_inputs = !alignment_.steps.empty() && has_inputs;
+    const bool has_operands = op.has_same_operands && evidence.is_same_op && are_both_judged && !prefers_inputs;
+    if (!has_inputs && !has_operands) return "";
+    const double a = has_operands ? op.error_a : *op.from_input_a, b = has_operands ? op.error_b : *op.from_input_b;
+    if (is_within_errors(*op.difference, a, b)) return "";
+    answers_.insert(i);
+    const std::string text = fmt::format("{} apart, and the runs are within {} and {} of the exact value: ",
+                                         error_text(op.difference->largest), error_text(a), error_text(b));
+    if (!alignment_.steps.empty())
+      return text +
+             "at the same positions of the same text the runs compute other functions: keys of a cache that are "
+             "stale or missing, another mask, or other positions";
+    return text +
+           (rows->positions
+                ? "positions that both runs have answer to what follows them, or to padding, which a causal mask "
+                  "or a padding mask excludes"
+                : "rows that both runs have answer to other rows, or the runs compute other functions");
   }
 
   bool reads_drifted(const AlignedResult& one) const {
@@ -506,19 +904,43 @@ private:
     });
   }
 
-  /// Which of the numbers from outside that an op reads differ; those that are rounded alone, or the others.
-  std::string source_of(const AlignedResult& one, bool is_rounded) const {
+  /// The value from outside, of floating-point numbers that the other run has not, which a result of either run follows from.
+  std::string unmatched_source_of(const AlignedResult& one) const {
+    if (const auto found = from_unmatched_a_.find(id_of(run_a_, one.a)); found != from_unmatched_a_.end())
+      return found->second;
+    const auto found = from_unmatched_b_.find(id_of(run_b_, one.b));
+    return found == from_unmatched_b_.end() ? "" : found->second;
+  }
+
+  /// The first of the values from outside that an op reads whose numbers differ and that is such a one.
+  template <class Is>
+  const DriftSource* differing_source_of(const AlignedResult& one, const Is& is) const {
     for (const std::size_t i : one.reads_sources) {
       const auto found = other_sources_.find(i);
       if (found == other_sources_.end()) continue;
       const DriftSource& source = drift_.sources[found->second];
-      if (source.rounded_to.empty() == is_rounded || source.is_drifted) continue;
-      if (is_rounded) return fmt::format("the second run reads '{}' rounded to {}", source.a, source.rounded_to);
-      return fmt::format("the runs read other numbers: {} of {} elements of '{}' differ, by {} of its scale at most",
-                         source.difference->differing, source.difference->elements, source.a,
-                         error_text(source.difference->largest / source.difference->scale));
+      if (!source.is_drifted && is(source)) return &source;
     }
-    return "";
+    return nullptr;
+  }
+
+  std::string other_source_of(const AlignedResult& one) const {
+    const auto* source = differing_source_of(one, [](const DriftSource& each) { return each.rounded_to.empty(); });
+    if (source == nullptr) return "";
+    const RunDifference& difference = *source->difference;
+    if (source->is_zero_in_one)
+      return fmt::format("'{}' is 0 in one run alone, in all of {} elements", source->a, difference.elements);
+    return fmt::format("the runs read other numbers: {} of {} elements of '{}' differ, by {} of its scale at most",
+                       difference.differing, difference.elements, source->a,
+                       error_text(difference.largest / difference.scale));
+  }
+
+  std::string rounded_source_of(const AlignedResult& one, bool is_declared) const {
+    const auto* source = differing_source_of(
+        one, [&](const DriftSource& each) { return !each.rounded_to.empty() && each.is_declared == is_declared; });
+    if (source == nullptr) return "";
+    return fmt::format("the {} run reads '{}' rounded to {}", source->is_first_rounded ? "first" : "second",
+                       source->is_first_rounded ? source->a : source->b, source->rounded_to);
   }
 
   std::string unknown_source_of(const AlignedResult& one) const {
@@ -530,7 +952,9 @@ private:
   }
 
   void name_what_is_alone() {
-    const auto name = [](const RecordedRun& run, const LayersOf& layers, const std::vector<RecordedResult>& results) {
+    const auto name = [&](const RecordedRun& run, const LayersOf& layers, const std::vector<RecordedResult>& results,
+                          const std::set<std::string>& leads, const std::map<std::string, std::string>& from) {
+      const std::set<std::string> read = read_in(run);
       std::vector<DriftAlone> alone;
       for (const RecordedResult& at : results) {
         const Record& record = run.records()[at.record];
@@ -539,14 +963,72 @@ private:
           one.status = layer->status;
           one.reason = complaint_of(*layer);
         }
+        const std::string& id = *record.results[at.result];
+        one.is_result = at.result == 0 && is_float(run.type_of(id)) && read.count(id) == 0 && !is_of_longer_run(record);
+        const auto source = from.find(id);
+        one.follows_unknown = source != from.end() && leads.count(id) == 0 && !drift_.parting;
+        if (one.follows_unknown && one.reason.empty())
+          one.reason = "it follows from '" + source->second +
+                       "', which comes from outside and the other run has not, and is not compared";
         alone.push_back(std::move(one));
       }
       return alone;
     };
-    drift_.only_a = name(run_a_, layers_a_, alignment_.only_a);
-    drift_.only_b = name(run_b_, layers_b_, alignment_.only_b);
+    std::set<std::string> of_a, of_b;
+    for (const AlignedResult& one : alignment_.results) {
+      of_a.insert(id_of(run_a_, one.a));
+      of_b.insert(id_of(run_b_, one.b));
+    }
+    drift_.only_a = name(run_a_, layers_a_, alignment_.only_a, leading_to(run_a_, of_a), from_unmatched_a_);
+    drift_.only_b = name(run_b_, layers_b_, alignment_.only_b, leading_to(run_b_, of_b), from_unmatched_b_);
     drift_.sources_only_a = alignment_.sources_only_a;
     drift_.sources_only_b = alignment_.sources_only_b;
+  }
+
+  /// The values of a run from which one of these follows, and these.
+  static std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> ids) {
+    const std::vector<Record>& records = run.records();
+    for (std::size_t i = records.size(); i-- > 0;) {
+      const auto is_needed = [&](const std::optional<std::string>& id) { return id && ids.count(*id) != 0; };
+      if (!std::any_of(records[i].results.begin(), records[i].results.end(), is_needed)) continue;
+      for (const std::optional<std::string>& id : records[i].operands)
+        if (id) ids.insert(*id);
+    }
+    return ids;
+  }
+
+  /// By id: which of these values from outside, of floating-point numbers, a value of the run follows from.
+  static std::map<std::string, std::string> following_from(const RecordedRun& run,
+                                                           const std::vector<std::string>& ids) {
+    std::map<std::string, std::string> from;
+    for (const std::string& id : ids)
+      if (is_float(run.type_of(id))) from[id] = id;
+    for (const Record& record : run.records())
+      for (const std::optional<std::string>& operand : record.operands) {
+        const auto found = operand ? from.find(*operand) : from.end();
+        if (found == from.end()) continue;
+        const std::string source = found->second;
+        for (const std::optional<std::string>& id : record.results)
+          if (id) from.emplace(*id, source);
+      }
+    return from;
+  }
+
+  static std::set<std::string> read_in(const RecordedRun& run) {
+    std::set<std::string> ids;
+    for (const Record& record : run.records())
+      for (const std::optional<std::string>& id : record.operands)
+        if (id) ids.insert(*id);
+    return ids;
+  }
+
+  /// Whether a run may have a result of this record alone because it goes on longer, with other tokens or more of them.
+  bool is_of_longer_run(const Record& record) const {
+    if (alignment_.has_other_texts) return false;
+    if (drift_.parting || (drift_.rows && drift_.rows->positions)) return true;
+    return std::any_of(drift_.ops.begin(), drift_.ops.end(), [&](const DriftOp& op) {
+      return op.module == record.module && (op.op == record.op || op.op_b == record.op);
+    });
   }
 
   /// What a run's own report finds in ops that are not compared, such as casts.
@@ -574,13 +1056,24 @@ private:
   RunsDrift drift_;
   std::map<std::size_t, std::size_t> other_sources_;  ///< by position in the alignment: that in the drift
   std::set<std::size_t> unknown_sources_;             ///< by position in the alignment: they may differ
-  std::map<std::size_t, std::string> complaints_;     ///< of the first run as one of the second run's network, by op
+  std::set<std::size_t> parted_sources_;  ///< by position in the alignment: tokens behind others that differ
+  std::set<std::size_t> follow_choice_;   ///< ops that choose otherwise, and what follows from them
+  /// By id: which of the values from outside that the other run has not a value of a run follows from.
+  std::map<std::string, std::string> from_unmatched_a_, from_unmatched_b_;
+  std::set<std::size_t> drawn_;                    ///< ops whose numbers both runs draw, and what follows from them
+  std::set<std::size_t> for_choices_;              ///< of these, those that nothing but choices follows from
+  bool parts_at_source_ = false;                   ///< DriftParting is of tokens that a step reads from outside
+  std::set<std::size_t> unrelated_;                ///< ops whose rows are not found in both runs
+  std::set<std::size_t> answers_;                  ///< ops that answer to others, and what follows from them
+  std::map<std::size_t, std::string> complaints_;  ///< of one run as one of the other's network, by op
 };
 
 }  // namespace
 
-RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options) {
-  return RunComparer(a, b, options).compare();
+RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options,
+                       std::optional<RunAlignment> alignment) {
+  if (!alignment) alignment = aligned_runs(*a.run, *b.run);
+  return RunComparer(a, b, options, *std::move(alignment)).compare();
 }
 
 }  // namespace driftbound::analysis

@@ -33,6 +33,7 @@ Status status_of(DriftVerdict verdict);
 struct RunDifference {
   std::int64_t elements = 0;
   std::int64_t differing = 0;  ///< not the same number: signs of zeros apart
+  std::int64_t masked = 0;     ///< of them, those that are -10^4 or less in both runs, as masked scores are
   std::int64_t rows = 0;       ///< along the last axis
   std::int64_t identical_rows = 0;
   double largest = 0.0;     ///< max |y - x|, of finite elements
@@ -42,7 +43,8 @@ struct RunDifference {
   std::int64_t worst = -1;  ///< row-major number in the second run's value, where |y - x| is largest; -1: nowhere
   double worst_a = 0.0, worst_b = 0.0;
   std::int64_t not_finite_a = 0, not_finite_b = 0;  ///< elements that are not finite in one run alone
-  double mean = 0.0;                                ///< of y - x
+  std::int64_t nan_in_both = 0;
+  double mean = 0.0;  ///< of y - x
   double mean_error =
       0.0;  ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
 
@@ -64,8 +66,12 @@ struct DriftOp {
   bool has_same_operands = false;           ///< all that it reads is the same number for number
   Status a = Status::not_checked, b = Status::not_checked;  ///< of each run alone
   Status as_b = Status::not_checked;    ///< of the first run's numbers as a run of the second one's network
+  bool is_as_a = false;                 ///< `as_b` is of the second run's numbers as a run of the first one's network
   double error_a = 0.0, error_b = 0.0;  ///< largest errors on each run's own operands
   std::optional<double> from_input_a, from_input_b;  ///< largest errors from the input on
+  std::string kernel_a, kernel_b;  ///< what gives all bits of each run, in words; empty: not found, or no product
+  bool have_one_kernel_each =
+      false;  ///< `kernel_a` is one kernel and gives every number of its run; so does `kernel_b`
   std::optional<double> apart_at_most;  ///< of outputs: what any two runs of these arithmetics differ by at most
   DriftVerdict verdict = DriftVerdict::expected;
   std::string reason;  ///< one sentence
@@ -73,6 +79,12 @@ struct DriftOp {
   /// What the op adds to the difference, at most: the difference itself on the same operands, else the errors of both.
   /// Source:    docs/theory.md T-137
   double introduced() const;
+  /// Whether the difference is known without the second run: its kernel, on the first run's operands, gives its numbers (signs
+  /// of zeros apart).
+  /// Source:    docs/theory.md T-170
+  bool is_predicted() const { return have_one_kernel_each && has_same_operands && difference.has_value(); }
+  /// What the difference of the operands contributes, at least: the difference less introduced().
+  double propagated() const;
 };
 
 /// A value from outside whose numbers differ in the two runs.
@@ -80,7 +92,10 @@ struct DriftSource {
   std::string a, b;
   std::string reader;  ///< the first result that is computed from it
   std::optional<RunDifference> difference;
-  std::string rounded_to;  ///< the second run has the first one's numbers rounded to this type; empty: other numbers
+  std::string rounded_to;         ///< one run has the other one's numbers rounded to this type; empty: other numbers
+  bool is_first_rounded = false;  ///< the first run has those of the second
+  bool is_declared = false;       ///< the type in which that run records them says so
+  bool is_zero_in_one = false;    ///< all numbers are 0 in one run alone, as of a bias that was dropped
   /// They differ by a few roundings alone: an op that was not recorded made them.
   bool is_drifted = false;
 };
@@ -90,6 +105,8 @@ struct DriftAlone {
   std::string name, op;
   Status status = Status::not_checked;  ///< of its own run
   std::string reason;                   ///< what is wrong with it; empty: nothing
+  bool is_result = false;               ///< it is what the run ends with: nothing in the run reads it
+  bool follows_unknown = false;         ///< it follows from numbers from outside that the other run has not
 };
 
 /// The structure of the differences of a value.
@@ -97,6 +114,15 @@ struct DriftNoise {
   std::string name;
   std::string cast;  ///< the format that the numbers were cast to first; empty: none
   NoiseStructure structure;
+};
+
+/// The first choice, or the first token from outside, in which the runs differ. What follows has other inputs.
+struct DriftParting {
+  std::string name;           ///< of the choice, or of the value from outside that has the tokens, in the first run
+  std::int64_t row = 0;       ///< of the first run
+  std::int64_t position = 0;  ///< in the row, in the first run
+  std::int64_t a = 0, b = 0;  ///< what stands there
+  bool is_drawn = false;      ///< by chance: both runs draw it at random
 };
 
 /// A run compared with the first one.
@@ -109,12 +135,15 @@ struct RunsDrift {
   std::vector<DriftNoise> noise;     ///< of the same values, where they have enough rows
   std::vector<std::string> sources_only_a, sources_only_b;  ///< ids
   std::optional<AlignedRows> rows;
+  std::int64_t pairs_of_steps = 0;       ///< that are compared; 0: the runs read their texts in the same steps
+  std::optional<DriftParting> parting;   ///< empty: the runs do not part
   std::optional<std::size_t> culprit;    ///< the first op that has the verdict, unless that is `expected`
   std::optional<DriftAlone> alone;       ///< the first result without a counterpart that has it, where no op has
   std::optional<std::size_t> first;      ///< the first op whose numbers differ
   std::optional<std::size_t> amplifies;  ///< the op whose result differs most, next to what it reads
   double amplification = 0.0;
   std::string not_as_b;  ///< why the first run was not judged as a run of the second one's network; empty: it was
+  bool is_as_a = false;  ///< the second run was judged as one of the first one's network, whose rows it has, instead
   bool interrupted = false;
 };
 
@@ -126,6 +155,8 @@ struct DriftOptions {
   bool attributes = false;        ///< whether its error is split among layers
   bool bounds_outputs = false;    ///< bounds of any run for every element of an output, also where that takes long
   std::int64_t top = 5;           ///< size of the sets of largest numbers that are compared
+  /// By row of the first run's value: the class whose log-probability is compared; empty: the first run's choice.
+  std::vector<std::int64_t> chosen;
 };
 
 /// A recorded run, and what is said of it alone.
@@ -145,7 +176,11 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options);
 /// that both runs computed are compared.
 /// Throws:    InvalidArgument where the runs are of other models or inputs; what the files of the runs throw
 /// Source:    docs/theory.md T-137
-RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options);
+/// `alignment`: of the two runs, where it is known.
+RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options,
+                       std::optional<RunAlignment> alignment = std::nullopt);
+/// Throws:    InvalidArgument where the runs have no op in common; what the files of the runs throw
+RunAlignment aligned_runs(const RecordedRun& a, const RecordedRun& b);
 
 /// A run of a model, and what is said of it alone.
 struct TracedRun {
@@ -154,6 +189,7 @@ struct TracedRun {
   Judgement judgement;
   std::map<std::string, KnownNumbers> known;  ///< of outputs, by the node's name; of small ones
   std::int64_t top = 0;                       ///< DriftOptions::top
+  std::vector<std::int64_t> chosen;           ///< DriftOptions::chosen
   /// Of DriftOptions::target: the root mean square error over the samples, and by node what it would be without the node's
   /// own rounding errors (T-73), an estimate; empty where it was not asked for.
   std::optional<double> rms;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "analysis/drift_report.hpp"
 #include "analysis/text.hpp"
@@ -22,9 +24,27 @@ std::vector<std::string> names_of(const std::vector<DriftAlone>& alone) {
   return names;
 }
 
-/// The aligned value that no other one is computed from: the last one.
-const DriftOp& last_op(const RunsDrift& drift) {
-  return drift.ops.back();
+/// " Compared are 5 to 9 of 12 positions of 16 rows.": what is left out, where both runs do not have the same.
+std::string scope_of(const RunsDrift& drift) {
+  std::string text;
+  if (drift.rows) {
+    const AlignedRows& rows = *drift.rows;
+    const auto known = std::count_if(rows.of_b.begin(), rows.of_b.end(), [](auto row) { return row >= 0; });
+    if (rows.positions) {
+      std::int64_t compared = 0;
+      for (std::size_t row = 0; row < rows.of_b.size(); ++row)
+        if (rows.of_b[row] >= 0) compared += rows.positions->of_b[row].count;
+      text = fmt::format(" Compared are {} positions of {} in the first run and {} in the second.", compared,
+                         rows.a * rows.positions->a, rows.b * rows.positions->b);
+    } else if (known < std::max(rows.a, rows.b)) {
+      text = fmt::format(" Compared are {} rows of {} in the first run and {} in the second.", known, rows.a, rows.b);
+    }
+  }
+  const std::size_t alone = drift.only_a.size() + drift.only_b.size();
+  if (alone > 0)
+    text += fmt::format(" {} value{} of one run {} no counterpart.", alone, alone == 1 ? "" : "s",
+                        alone == 1 ? "has" : "have");
+  return text;
 }
 
 std::string why(const RunsDrift& drift) {
@@ -42,10 +62,18 @@ std::string why(const RunsDrift& drift) {
   const auto is_same = [](const DriftOp& op) { return op.difference && op.difference->is_zero(); };
   const auto same = std::count_if(drift.ops.begin(), drift.ops.end(), is_same);
   if (same == static_cast<std::ptrdiff_t>(drift.ops.size()))
-    return fmt::format("all {} values that both runs computed are the same, bit for bit.", drift.ops.size());
-  return fmt::format("rounding explains what differs in {} of {} values. The last one, '{}': {}.",
-                     static_cast<std::ptrdiff_t>(drift.ops.size()) - same, drift.ops.size(),
-                     shorten(last_op(drift).name, 60), last_op(drift).reason);
+    return fmt::format("all {} values that both runs computed are the same, bit for bit.{}", drift.ops.size(),
+                       scope_of(drift));
+  const auto is_compared = [](const DriftOp& op) { return op.difference.has_value(); };
+  const auto compared = std::count_if(drift.ops.begin(), drift.ops.end(), is_compared);
+  if (compared == same)
+    return fmt::format(
+        "{} of {} values that both runs computed are the same, bit for bit; the others are not compared.{}", same,
+        drift.ops.size(), scope_of(drift));
+  const auto last = std::find_if(drift.ops.rbegin(), drift.ops.rend(),
+                                 [&](const DriftOp& op) { return is_compared(op) && !is_same(op); });
+  return fmt::format("rounding explains what differs in {} of {} values. The last one, '{}': {}.{}", compared - same,
+                     drift.ops.size(), shorten(last->name, 60), last->reason, scope_of(drift));
 }
 
 std::string headline_of(const DriftReport& report) {
@@ -59,7 +87,27 @@ std::string headline_of(const DriftReport& report) {
   return in_capitals(verdict) + ".";
 }
 
-Table table_of(const RunsDrift& drift) {
+/// The values that a table shows, in order: all of them, or where there are many those that are not expected, where the
+/// runs depart, what amplifies most, and the largest differences relative to their scale.
+std::vector<std::size_t> shown_ops(const RunsDrift& drift) {
+  constexpr std::size_t all = 120, most = 60, most_with_verdict = 40;
+  std::vector<std::size_t> shown(drift.ops.size());
+  std::iota(shown.begin(), shown.end(), std::size_t{0});
+  if (shown.size() <= all) return shown;
+  const auto relative = [&](std::size_t i) {
+    return drift.ops[i].difference ? drift.ops[i].difference->relative() : 0.0;
+  };
+  std::set<std::size_t> chosen;
+  for (const std::optional<std::size_t>& one : {drift.culprit, drift.first, drift.amplifies})
+    if (one) chosen.insert(*one);
+  for (std::size_t i = 0; i < drift.ops.size() && chosen.size() < most_with_verdict; ++i)
+    if (drift.ops[i].verdict != DriftVerdict::expected) chosen.insert(i);
+  std::stable_sort(shown.begin(), shown.end(), [&](std::size_t i, std::size_t j) { return relative(i) > relative(j); });
+  for (std::size_t i = 0; i < shown.size() && chosen.size() < most; ++i) chosen.insert(shown[i]);
+  return {chosen.begin(), chosen.end()};
+}
+
+Table table_of(const RunsDrift& drift, const std::vector<std::size_t>& shown) {
   Table table{{{"#", 3},
                {"value", 34, true},
                {"apart", 8},
@@ -69,7 +117,7 @@ Table table_of(const RunsDrift& drift) {
                {"run 1", 5, true},
                {"run 2", 5, true},
                {"verdict", 10, true}}};
-  for (std::size_t i = 0; i < drift.ops.size(); ++i) {
+  for (const std::size_t i : shown) {
     const DriftOp& op = drift.ops[i];
     const RunDifference none;
     const RunDifference& difference = op.difference ? *op.difference : none;
@@ -107,62 +155,6 @@ std::string alignment_text(const RunsDrift& drift) {
   return text;
 }
 
-std::int64_t rows_that(const Decisions& one, MayFlip may) {
-  const auto found = one.by_flip.find(may);
-  return found == one.by_flip.end() ? 0 : found->second;
-}
-
-/// "; no run of these arithmetics chooses otherwise in 500 rows (T-141), and some may in 12"
-std::string flips_text(const Decisions& one) {
-  if (rows_that(one, MayFlip::unknown) == one.rows) return "";
-  const std::int64_t cannot = rows_that(one, MayFlip::cannot), unlikely = rows_that(one, MayFlip::not_by_chance);
-  const std::int64_t may = rows_that(one, MayFlip::may);
-  std::string text = fmt::format("; no run of these arithmetics chooses otherwise in {} rows (T-141)", cannot);
-  if (unlikely > 0)
-    text += fmt::format(", none will by chance in {} more (six standard deviations, an estimate)", unlikely);
-  if (may > 0) text += fmt::format(", and some may in {}", may);
-  return text;
-}
-
-/// "class 5 (1.25), 7 (1.24)"
-std::string numbers_text(const std::vector<NumberOfClass>& numbers) {
-  std::string text;
-  for (const NumberOfClass& one : numbers)
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", one.index, brief(one.number));
-  return text;
-}
-
-/// "Choices by 'head': 3 of 512 rows differ (2.1 expected of independent noise); …"
-std::string text_of(const Decisions& one) {
-  std::string text = fmt::format("Choices by '{}', the largest of {} in each row: {} of {} rows differ", one.name,
-                                 one.classes, one.flips, one.rows);
-  text += fmt::format(" (independent noise of this size would make {})", brief(one.estimate_of_flips));
-  if (one.ties > 0) text += fmt::format("; {} rows have ties, of which the first counts", one.ties);
-  if (one.top > 0) text += fmt::format("; the {} largest are of other classes in {} rows", one.top, one.other_sets);
-  if (one.certain) text += fmt::format("; in {} both are those of the exact network, proven", *one.certain);
-  text += flips_text(one);
-  text += fmt::format(
-      ". Softmax of both: Jensen-Shannon divergence {} at most, log-probability of the first run's choice "
-      "{} apart at most.",
-      error_text(one.largest_divergence), error_text(one.largest_log_ratio));
-  if (one.log_ratio_at_most)
-    text += fmt::format(" Any two such runs have it within {}.", bound_text(*one.log_ratio_at_most));
-  const std::vector<RowDecision>& rows = one.flipped.empty() ? one.nearest : one.flipped;
-  if (rows.empty()) return text;
-  text += one.flipped.empty() ? " Smallest gaps:" : " Differing rows:";
-  constexpr std::size_t most = 3;
-  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i)
-    text += fmt::format("{} row {}, {}{} with gaps {} and {}", i == 0 ? "" : ";", rows[i].row, rows[i].winner_a,
-                        rows[i].winner_a == rows[i].winner_b ? "" : fmt::format(" and {}", rows[i].winner_b),
-                        brief(rows[i].gap_a), brief(rows[i].gap_b));
-  text += ".";
-  if (!one.flipped.empty())
-    text +=
-        fmt::format(" The largest numbers of row {}, the first that differs: {} in the first run, {} in the second.",
-                    rows.front().row, numbers_text(rows.front().largest_a), numbers_text(rows.front().largest_b));
-  return text;
-}
-
 /// "evidence of it (p = 1e-9)"
 std::string evidence_text(double p) {
   constexpr double small = 1e-3;
@@ -171,56 +163,86 @@ std::string evidence_text(double p) {
 
 std::string text_of(const DriftNoise& one) {
   const NoiseStructure& noise = one.structure;
-  return fmt::format(
-      "Noise of '{}'{}, {} rows of {} columns: {:.1f} % of the covariance lies off the diagonal, {:.1f} % if columns "
-      "were "
-      "independent: {} of correlation; largest eigenvalue {}, the edge of independent ones {}; mean {}: {} of a bias.",
-      one.name, one.cast.empty() ? "" : " cast to " + one.cast, noise.rows, noise.columns, 100.0 * noise.off_share,
-      100.0 * noise.off_share_if_independent, evidence_text(noise.p_correlation), brief(noise.largest_eigenvalue),
-      brief(noise.edge), error_text(noise.mean), evidence_text(noise.p_mean));
+  const std::string rows = noise.rows == noise.all_rows ? fmt::format("{} rows", noise.rows)
+                                                        : fmt::format("{} of {} rows", noise.rows, noise.all_rows);
+  std::string text = fmt::format(
+      "Noise of '{}'{}, {} of {} columns, {:.2g} % of the elements differ: {:.1f} % of the covariance lies off the "
+      "diagonal, {:.1f} % if columns were independent: {} of correlation; largest eigenvalue {}, the edge of "
+      "independent normal ones {}",
+      one.name, one.cast.empty() ? "" : " cast to " + one.cast, rows, noise.columns, 100.0 * noise.differing,
+      100.0 * noise.off_share, 100.0 * noise.off_share_if_independent, evidence_text(noise.p_correlation),
+      brief(noise.largest_eigenvalue), brief(noise.edge));
+  if (noise.p_eigenvalue) text += fmt::format(" (p = {})", brief(*noise.p_eigenvalue));
+  return text + fmt::format("; mean {}: {} of a bias; mean away from zero {}: {} of a bias {} zero.",
+                            error_text(noise.mean), evidence_text(noise.p_mean), error_text(noise.mean_outward),
+                            evidence_text(noise.p_outward), noise.mean_outward < 0.0 ? "toward" : "away from");
 }
 
 Json json_of_noise(const std::vector<DriftNoise>& noise) {
   Json list = Json::array();
-  for (const DriftNoise& one : noise)
-    list.push_back(object("name"_key = one.name, "cast"_key = text_or_null(one.cast), "rows"_key = one.structure.rows,
-                          "columns"_key = one.structure.columns, "off_share"_key = one.structure.off_share,
-                          "off_share_if_independent"_key = one.structure.off_share_if_independent,
-                          "p_correlation"_key = one.structure.p_correlation,
-                          "largest_eigenvalue"_key = one.structure.largest_eigenvalue, "edge"_key = one.structure.edge,
-                          "mean"_key = one.structure.mean, "p_mean"_key = one.structure.p_mean));
+  for (const DriftNoise& one : noise) {
+    const NoiseStructure& of = one.structure;
+    list.push_back(object("name"_key = one.name, "cast"_key = text_or_null(one.cast), "all_rows"_key = of.all_rows,
+                          "rows"_key = of.rows, "columns"_key = of.columns, "differing"_key = of.differing,
+                          "off_share"_key = of.off_share, "off_share_if_independent"_key = of.off_share_if_independent,
+                          "p_correlation"_key = of.p_correlation, "p_permuted"_key = of.p_permuted,
+                          "p_signs"_key = of.p_signs, "largest_eigenvalue"_key = of.largest_eigenvalue,
+                          "edge"_key = of.edge, "p_eigenvalue"_key = of.p_eigenvalue, "draws"_key = of.draws,
+                          "drawn_columns"_key = of.drawn_columns, "mean"_key = of.mean, "p_mean"_key = of.p_mean,
+                          "mean_outward"_key = of.mean_outward, "p_outward"_key = of.p_outward));
+  }
   return list;
 }
 
-Json json_of_numbers(const std::vector<NumberOfClass>& numbers) {
-  Json list = Json::array();
-  for (const NumberOfClass& one : numbers) list.push_back(object("class"_key = one.index, "number"_key = one.number));
-  return list;
+/// "Sequences: of 20 positions in the first run and 31 in the second, the first 12 are the same and are compared."
+std::string positions_text(const AlignedRows& rows, std::int64_t pairs_of_steps) {
+  const AlignedPositions& positions = *rows.positions;
+  std::int64_t least = positions.a, most = 0, compared = 0;
+  bool are_first = true;
+  for (std::size_t row = 0; row < rows.of_b.size(); ++row) {
+    const AlignedStretch& stretch = positions.of_b[row];
+    if (rows.of_b[row] < 0) continue;
+    ++compared;
+    least = std::min(least, stretch.count);
+    most = std::max(most, stretch.count);
+    are_first = are_first && stretch.first_a == 0 && stretch.first_b == 0;
+  }
+  const std::string count = least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+  std::string text =
+      fmt::format("Sequences: of {} positions in the first run and {} in the second, the {} {} are the same",
+                  positions.a, positions.b, are_first ? "first" : "last", count);
+  if (rows.a > 1 || rows.b > 1) text += fmt::format(" in {} of {} rows", compared, rows.b);
+  text += " and are compared";
+  if (pairs_of_steps > 0)
+    text += fmt::format(
+        ", in {} pairs of steps: the runs read them in different steps, as a prompt and then token by "
+        "token, or at once",
+        pairs_of_steps);
+  return text + ".";
 }
 
-Json json_of_rows(const std::vector<RowDecision>& rows) {
-  Json list = Json::array();
-  for (const RowDecision& row : rows)
-    list.push_back(object("row"_key = row.row, "winner_first"_key = row.winner_a, "winner_second"_key = row.winner_b,
-                          "gap_first"_key = row.gap_a, "gap_second"_key = row.gap_b,
-                          "may_flip"_key = name_of(row.may_flip), "largest_first"_key = json_of_numbers(row.largest_a),
-                          "largest_second"_key = json_of_numbers(row.largest_b)));
-  return list;
+/// "Kernels: all bits of 7 of 9 products are explained in both runs (docs/explain.md). In 3 the runs have other kernels, the
+/// first one 'fc': … in the first run, … in the second."
+std::string kernels_of(const RunsDrift& drift) {
+  const auto is_explained = [](const DriftOp& op) { return !op.kernel_a.empty() && !op.kernel_b.empty(); };
+  const auto is_other = [&](const DriftOp& op) { return is_explained(op) && op.kernel_a != op.kernel_b; };
+  const auto explained = std::count_if(drift.ops.begin(), drift.ops.end(), is_explained);
+  const auto others = std::count_if(drift.ops.begin(), drift.ops.end(), is_other);
+  if (explained == 0) return "";
+  std::string text = fmt::format("Kernels: all bits of {} values are explained in both runs", explained);
+  if (others == 0) return text + ", by the same kernels.";
+  const DriftOp& first = *std::find_if(drift.ops.begin(), drift.ops.end(), is_other);
+  return text + fmt::format(", {} of them by other kernels. The first is '{}': {} in the first run, {} in the second.",
+                            others, shorten(first.name, 60), first.kernel_a, first.kernel_b);
 }
 
-Json json_of_decisions(const std::vector<Decisions>& decisions) {
-  Json list = Json::array();
-  for (const Decisions& one : decisions)
-    list.push_back(
-        object("name"_key = one.name, "rows"_key = one.rows, "classes"_key = one.classes, "flips"_key = one.flips,
-               "ties"_key = one.ties, "certain"_key = one.certain, "top"_key = one.top,
-               "other_sets"_key = one.other_sets, "cannot_flip"_key = rows_that(one, MayFlip::cannot),
-               "will_not_flip_by_chance"_key = rows_that(one, MayFlip::not_by_chance),
-               "may_flip"_key = rows_that(one, MayFlip::may), "log_ratio_at_most"_key = one.log_ratio_at_most,
-               "estimate_of_flips"_key = one.estimate_of_flips, "mean_divergence"_key = one.mean_divergence,
-               "largest_divergence"_key = one.largest_divergence, "largest_log_ratio"_key = one.largest_log_ratio,
-               "flipped"_key = json_of_rows(one.flipped), "nearest"_key = json_of_rows(one.nearest)));
-  return list;
+/// ": the second run rounds them to bf16, its type": why the numbers of a value from outside differ, as far as they tell.
+std::string cause_of(const DriftSource& source) {
+  if (source.is_drifted) return ", by a few roundings: an op that was not recorded made them";
+  if (source.is_zero_in_one) return ": they are 0 in one run alone";
+  if (source.rounded_to.empty()) return "";
+  return fmt::format(": those of the {} run are rounded to {}{}", source.is_first_rounded ? "first" : "second",
+                     source.rounded_to, source.is_declared ? ", as their type says" : ", which no type says");
 }
 
 Section remarks_of(const RunsDrift& drift) {
@@ -229,7 +251,15 @@ Section remarks_of(const RunsDrift& drift) {
     section.push_back(Paragraph{std::move(text), style});
   };
   add(alignment_text(drift));
-  if (drift.rows) {
+  if (drift.rows && drift.rows->positions) add(positions_text(*drift.rows, drift.pairs_of_steps));
+  if (drift.parting)
+    add(fmt::format(
+            "The runs part at position {} of row {} of '{}'{}: {} in the first run, {} in the second. What follows "
+            "has other inputs and is not compared.",
+            drift.parting->position, drift.parting->row, drift.parting->name,
+            drift.parting->is_drawn ? ", which is drawn at random" : "", drift.parting->a, drift.parting->b),
+        Style::note);
+  if (drift.rows && !drift.rows->positions) {
     const auto known =
         std::count_if(drift.rows->of_b.begin(), drift.rows->of_b.end(), [](auto row) { return row >= 0; });
     add(fmt::format("Rows: {} of the second run's {} are rows of the first run's {}, by their inputs.", known,
@@ -238,12 +268,9 @@ Section remarks_of(const RunsDrift& drift) {
   for (const DriftSource& source : drift.sources)
     add(fmt::format(
             "The numbers of '{}' ('{}' in the second run) differ in {} of {} elements{}; '{}' reads them first.",
-            source.a, source.b, source.difference->differing, source.difference->elements,
-            source.is_drifted           ? ", by a few roundings: an op that was not recorded made them"
-            : source.rounded_to.empty() ? ""
-                                        : ": they are rounded to " + source.rounded_to,
+            source.a, source.b, source.difference->differing, source.difference->elements, cause_of(source),
             source.reader),
-        source.is_drifted ? Style::plain : Style::wrong);
+        source.is_drifted || source.is_declared ? Style::plain : Style::wrong);
   if (!drift.sources_only_a.empty())
     add(fmt::format("Values from outside in the first run alone: {}.", list_of(drift.sources_only_a)));
   if (!drift.sources_only_b.empty())
@@ -251,10 +278,11 @@ Section remarks_of(const RunsDrift& drift) {
   if (drift.first)
     add(fmt::format("The runs depart at '{}'{}.", drift.ops[*drift.first].name,
                     drift.ops[*drift.first].has_same_operands ? ", on the same operands" : ""));
+  if (const std::string text = kernels_of(drift); !text.empty()) add(text);
   if (drift.amplifies && drift.amplification > 2.0)
     add(fmt::format("'{}' amplifies most: its relative difference is {} times that of what it reads.",
                     drift.ops[*drift.amplifies].name, brief(drift.amplification)));
-  for (const Decisions& one : drift.decisions) add(text_of(one));
+  for (std::string& text : texts_of(drift.decisions)) add(std::move(text));
   for (const DriftNoise& one : drift.noise) add(text_of(one));
   if (!drift.not_as_b.empty())
     add("The first run's numbers are not held against the second run's network: " + drift.not_as_b + ".");
@@ -285,6 +313,16 @@ std::string_view name_of_operands(const DriftOp& op) {
   return op.has_same_operands ? "same numbers" : "other numbers";
 }
 
+Json json_of_positions(const AlignedRows& rows, std::int64_t pairs_of_steps) {
+  if (!rows.positions) return nullptr;
+  Json of_second = Json::array();
+  for (const AlignedStretch& stretch : rows.positions->of_b)
+    of_second.push_back(
+        object("first"_key = stretch.first_a, "second"_key = stretch.first_b, "count"_key = stretch.count));
+  return object("first"_key = rows.positions->a, "second"_key = rows.positions->b, "of_second"_key = of_second,
+                "pairs_of_steps"_key = pairs_of_steps);
+}
+
 Json json_of_drift(const RunsDrift& drift) {
   Json ops = Json::array(), sources = Json::array();
   for (const DriftOp& op : drift.ops)
@@ -292,28 +330,38 @@ Json json_of_drift(const RunsDrift& drift) {
         "name"_key = op.name, "name_second"_key = op.name_b, "module"_key = text_or_null(op.module), "op"_key = op.op,
         "op_second"_key = op.op_b, "by"_key = name_of(op.by), "operands"_key = name_of_operands(op),
         "difference"_key = json_of_difference(op.difference), "introduced"_key = op.introduced(),
-        "status_first"_key = name_of(op.a), "status_second"_key = name_of(op.b),
+        "propagated"_key = op.propagated(), "status_first"_key = name_of(op.a), "status_second"_key = name_of(op.b),
         "status_as_second"_key = name_of(op.as_b), "error_first"_key = op.error_a, "error_second"_key = op.error_b,
         "from_input_first"_key = op.from_input_a, "from_input_second"_key = op.from_input_b,
-        "apart_at_most"_key = op.apart_at_most, "verdict"_key = name_of(op.verdict), "reason"_key = op.reason));
+        "apart_at_most"_key = op.apart_at_most, "kernel_first"_key = text_or_null(op.kernel_a),
+        "kernel_second"_key = text_or_null(op.kernel_b), "predicted"_key = op.is_predicted(),
+        "verdict"_key = name_of(op.verdict), "reason"_key = op.reason));
   for (const DriftSource& source : drift.sources)
     sources.push_back(object("first"_key = source.a, "second"_key = source.b, "reader"_key = source.reader,
                              "difference"_key = json_of_difference(source.difference),
-                             "rounded_to"_key = text_or_null(source.rounded_to), "drifted"_key = source.is_drifted));
+                             "rounded_to"_key = text_or_null(source.rounded_to),
+                             "rounded_in_first"_key = source.is_first_rounded && !source.rounded_to.empty(),
+                             "declared"_key = source.is_declared, "drifted"_key = source.is_drifted));
   const auto name_at = [&](const std::optional<std::size_t>& i) {
     return i ? Json(drift.ops[*i].name) : Json(nullptr);
   };
-  Json rows = nullptr;
+  Json rows = nullptr, parting = nullptr;
   if (drift.rows)
-    rows = object("first"_key = drift.rows->a, "second"_key = drift.rows->b, "of_second"_key = drift.rows->of_b);
+    rows = object("first"_key = drift.rows->a, "second"_key = drift.rows->b, "of_second"_key = drift.rows->of_b,
+                  "positions"_key = json_of_positions(*drift.rows, drift.pairs_of_steps));
+  if (drift.parting)
+    parting = object("name"_key = drift.parting->name, "row"_key = drift.parting->row,
+                     "position"_key = drift.parting->position, "first"_key = drift.parting->a,
+                     "second"_key = drift.parting->b, "drawn"_key = drift.parting->is_drawn);
   return object("verdict"_key = name_of(drift.verdict), "reason"_key = why(drift),
                 "culprit"_key = name_at(drift.culprit), "departs"_key = name_at(drift.first),
                 "amplifies"_key = name_at(drift.amplifies), "amplification"_key = drift.amplification,
-                "interrupted"_key = drift.interrupted, "rows"_key = rows, "ops"_key = ops, "sources"_key = sources,
-                "only_first"_key = json_of_alone(drift.only_a), "only_second"_key = json_of_alone(drift.only_b),
-                "sources_only_first"_key = drift.sources_only_a, "sources_only_second"_key = drift.sources_only_b,
-                "decisions"_key = json_of_decisions(drift.decisions), "noise"_key = json_of_noise(drift.noise),
-                "not_as_second"_key = text_or_null(drift.not_as_b));
+                "interrupted"_key = drift.interrupted, "rows"_key = rows, "parting"_key = parting, "ops"_key = ops,
+                "sources"_key = sources, "only_first"_key = json_of_alone(drift.only_a),
+                "only_second"_key = json_of_alone(drift.only_b), "sources_only_first"_key = drift.sources_only_a,
+                "sources_only_second"_key = drift.sources_only_b, "decisions"_key = json_of_decisions(drift.decisions),
+                "noise"_key = json_of_noise(drift.noise), "not_as_second"_key = text_or_null(drift.not_as_b),
+                "as_first"_key = drift.is_as_a);
 }
 
 Json json_of_classes(const DriftReport& report) {
@@ -326,13 +374,13 @@ Json json_of_classes(const DriftReport& report) {
   return list;
 }
 
-/// "Outputs are the same bit for bit within: 'batch 1', 'batch 4'; 'batch 16'."
+/// Outputs are the same bit for bit within each of 2 classes of runs: "batch 1", "batch 4"; "batch 16".
 std::string classes_text(const DriftReport& report) {
   if (report.classes.size() == 1) return "Outputs of all runs are the same bit for bit.";
   std::vector<std::string> texts;
   for (const std::vector<std::size_t>& one : report.classes) {
     std::vector<std::string> names;
-    for (const std::size_t run : one) names.push_back("'" + report.runs[run].file + "'");
+    for (const std::size_t run : one) names.push_back('"' + report.runs[run].file + '"');
     texts.push_back(fmt::format("{}", fmt::join(names, ", ")));
   }
   return fmt::format("Outputs are the same bit for bit within each of {} classes of runs: {}.", texts.size(),
@@ -360,7 +408,8 @@ Table table_of_runs(const DriftReport& report) {
       cells.push_back(cell(context.rms));
       cells.push_back(cell(context.predicted_rms));
     }
-    cells.push_back(context.seconds ? Cell(brief(*context.seconds)) : Cell());
+    cells.emplace_back();
+    if (context.seconds) cells.back() = brief(*context.seconds);
     table.rows.push_back({std::move(cells)});
   }
   return table;
@@ -391,6 +440,7 @@ Table records_of(const DriftReport& report) {
                {"rms"},
                {"ulps"},
                {"introduced"},
+               {"propagated"},
                {"status_first"},
                {"status_second"},
                {"verdict"},
@@ -400,7 +450,7 @@ Table records_of(const DriftReport& report) {
       const RunDifference d = op.difference.value_or(RunDifference());
       table.rows.push_back(
           {{Name{report.runs[i + 1].file}, Name{op.name}, op.op_b, d.elements, d.differing, Number{d.largest},
-            Number{d.rms}, Number{d.ulps}, Number{op.introduced()}, std::string(name_of(op.a)),
+            Number{d.rms}, Number{d.ulps}, Number{op.introduced()}, Number{op.propagated()}, std::string(name_of(op.a)),
             std::string(name_of(op.b)), std::string(name_of(op.verdict)), Name{op.reason}}});
     }
   return table;
@@ -469,7 +519,13 @@ Document document_of(const DriftReport& report) {
                                               in_capitals(drift.verdict)),
                                   Style::heading});
     if (report.drifts.size() > 1) section.push_back(Paragraph{why(drift)});
-    section.push_back(table_of(drift));
+    const std::vector<std::size_t> shown = shown_ops(drift);
+    section.push_back(table_of(drift, shown));
+    if (shown.size() < drift.ops.size())
+      section.push_back(Paragraph{fmt::format(
+          "The table has {} of {} values: what is not expected, and the largest differences relative to their "
+          "scale. --json and --csv have all.",
+          shown.size(), drift.ops.size())});
     document.sections.push_back(std::move(section));
     document.sections.push_back(remarks_of(drift));
   }

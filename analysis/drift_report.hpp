@@ -42,4 +42,10 @@ std::vector<std::vector<std::size_t>> classes_of(const std::vector<std::string>&
 /// run and op. Exit status: 0 expected, 1 suspicious or undecided, 2 bug.
 Document document_of(const DriftReport& report);
 
+/// "Choices by 'head': 3 of 512 rows differ (2.1 expected of independent noise); …"
+std::string text_of(const Decisions& decisions);
+/// The same of several values, as of every step of a run. Of many, those with rows that differ, and all of them in one.
+std::vector<std::string> texts_of(const std::vector<Decisions>& decisions);
+Json json_of_decisions(const std::vector<Decisions>& decisions);
+
 }  // namespace driftbound::analysis

@@ -79,7 +79,7 @@ private:
 }  // namespace
 
 TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& options) {
-  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top, {}, {}, {}};
+  TracedRun run{std::move(graph), std::move(trace), {}, {}, options.top, options.chosen, {}, {}, {}};
   JudgeOptions judging = options.judge;
   judging.most_output_elements = most_bounded_elements(run.graph, run.trace, options.bounds_outputs);
   std::optional<Scalar> target;
@@ -92,10 +92,11 @@ TracedRun judge_trace_alone(Graph graph, Trace trace, const DriftOptions& option
   }
   judging.keep_block = [&](const Reference& reference, const Bounds& bounds, std::int64_t first, std::int64_t count) {
     if (errors) errors->add(reference, bounds, first, count);
-    for (const ValueId output : run.graph.outputs) {
-      const std::optional<std::size_t> node = run.graph.producer(output);
+    for (std::size_t output = 0; output < run.graph.outputs.size(); ++output) {
+      const std::optional<std::size_t> node = run.graph.producer(run.graph.outputs[output]);
       if (!node || run.trace.layers[*node].output.size() > most_exact) continue;
-      run.known[run.graph.nodes[*node].name].add(reference.layers[*node], bounds.layers[*node]);
+      run.known[run.graph.nodes[*node].name].add(run.graph, run.trace, output, reference, bounds, first, count,
+                                                 judging.precision.threads);
     }
   };
   run.judgement = judge(run.graph, run.trace, judging);
@@ -117,9 +118,7 @@ public:
     for (std::size_t i = 0; i < a_.graph.nodes.size(); ++i) add(i);
     if (drift_.ops.empty()) throw InvalidArgument("no layer of the model is recorded in both runs");
     for (const auto& [name, node] : in_b_)
-      if (position_.count(name) == 0)
-        drift_.only_b.push_back({name, std::string(name_of(b_.graph.nodes[node].op)), layer(b_, node).status,
-                                 complaint_of(layer(b_, node))});
+      if (position_.count(name) == 0) drift_.only_b.push_back(alone(b_, node));
     compare_decisions();
     find_culprit(drift_);
     return std::move(drift_);
@@ -128,6 +127,13 @@ public:
 private:
   static const LayerSummary& layer(const TracedRun& run, std::size_t node) {
     return run.judgement.comparison.layers.at(node);
+  }
+
+  static DriftAlone alone(const TracedRun& run, std::size_t node) {
+    const Node& of = run.graph.nodes[node];
+    const std::vector<ValueId>& outputs = run.graph.outputs;
+    return {of.name, std::string(name_of(of.op)), layer(run, node).status, complaint_of(layer(run, node)),
+            std::find(outputs.begin(), outputs.end(), of.output) != outputs.end()};
   }
 
   void require_same_inputs() const {
@@ -143,8 +149,7 @@ private:
     const Node& of_a = a_.graph.nodes[node];
     const auto found = in_b_.find(of_a.name);
     if (found == in_b_.end()) {
-      drift_.only_a.push_back(
-          {of_a.name, std::string(name_of(of_a.op)), layer(a_, node).status, complaint_of(layer(a_, node))});
+      drift_.only_a.push_back(alone(a_, node));
       return;
     }
     const Node& of_b = b_.graph.nodes[found->second];
@@ -206,7 +211,7 @@ private:
         const auto at = run.known.find(name);
         return at == run.known.end() ? nullptr : &at->second;
       };
-      add_rows(name, *numbers, known(a_), known(b_), a_.top, drift_);
+      add_rows(name, *numbers, known(a_), known(b_), {a_.top, std::nullopt, a_.chosen}, drift_);
     }
   }
 

@@ -1,6 +1,7 @@
 #include "analysis/drift_verdict.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -29,9 +30,15 @@ std::string reading_of(const LayerSummary& layer) {
 }  // namespace
 
 std::string complaint_of(const LayerSummary& layer) {
+  if (!layer.wrong_choice.empty()) return layer.wrong_choice;
   const std::string excess = excess_of(layer, layer.status == Status::violated), reading = reading_of(layer);
   if (excess.empty()) return reading;
   return excess + (reading.empty() ? "" : "; " + reading);
+}
+
+bool is_within_errors(const RunDifference& difference, double error_a, double error_b) {
+  constexpr double slack = 1.001;  // of measured errors
+  return difference.largest <= slack * (error_a + error_b);
 }
 
 bool adds_and_multiplies(std::string_view kind) {
@@ -55,7 +62,42 @@ void add_op(DriftOp op, const std::vector<const RunDifference*>& operands, RunsD
   drift.ops.push_back(std::move(op));
 }
 
+namespace {
+
+/// "fp32, in one chain"; where it takes several kernels to give all bits, in alphabetical order: "… or …".
+std::string kernel_of(const LayerSummary* layer) {
+  if (layer == nullptr || !layer->kernel || !layer->kernel->kernel) return "";
+  const KernelFinding& finding = *layer->kernel;
+  std::set<std::string> texts = {describe(*finding.kernel, finding.k)};
+  for (const KernelShare& other : finding.others) texts.insert(describe(other.kernel, finding.k));
+  return fmt::format("{}", fmt::join(texts, " or "));
+}
+
+/// Whether one kernel gives every number of a result.
+bool has_one_kernel(const LayerSummary* layer) {
+  return !kernel_of(layer).empty() && layer->kernel->others.empty() && layer->non_finite == 0 &&
+         layer->kernel->compared == layer->compared;
+}
+
+/// "; the bits are those of this kernel in the first run: …, and of this one in the second: …"
+std::string kernels_text(const DriftOp& op) {
+  if (op.kernel_a.empty() || op.kernel_b.empty()) return "";
+  if (op.kernel_a == op.kernel_b)
+    return fmt::format("; all bits of both runs are those of one kernel: {}", op.kernel_a);
+  return fmt::format("; {} kernels: all bits are those of {} in the first run, and of {} in the second{}",
+                     op.has_same_operands ? "the difference is that of two" : "two", op.kernel_a, op.kernel_b,
+                     op.is_predicted()
+                         ? ", so that the second kernel gives the second run's numbers from the first run's "
+                           "operands: the difference is predicted, bit for bit"
+                         : "");
+}
+
+}  // namespace
+
 void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
+  op.kernel_a = kernel_of(a);
+  op.kernel_b = kernel_of(b);
+  op.have_one_kernel_each = has_one_kernel(a) && has_one_kernel(b);
   const auto take = [](const LayerSummary* layer, Status& status, double& error, std::optional<double>& from_input) {
     if (layer == nullptr) return;
     status = layer->status;
@@ -66,15 +108,35 @@ void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
   take(b, op.b, op.error_b, op.from_input_b);
 }
 
+namespace {
+
+/// The largest of the bounds of this kind; empty: they do not bound every element.
+std::optional<double> largest_bound(const ScopeSummary& scope, BoundKind kind) {
+  const BoundSummary* bound = find_bound(scope, kind);
+  const bool is_of_all = bound != nullptr && bound->checked > 0 && bound->infinite == 0 &&
+                         bound->without_statement == 0 && !bound->follows_largest && bound->not_applicable.empty();
+  return is_of_all ? std::optional(bound->max_bound) : std::nullopt;
+}
+
+/// What any two runs of an op in the arithmetics of both differ by at most on the same operands.
+std::optional<double> any_results_apart(const LayerSummary* a, const LayerSummary* b) {
+  if (a == nullptr || b == nullptr) return std::nullopt;
+  const auto of_any_order = [](const LayerSummary& layer) {
+    const std::optional<double> by_sums = largest_bound(layer.local, BoundKind::partial_sums);
+    return by_sums ? by_sums : largest_bound(layer.local, BoundKind::componentwise);
+  };
+  const std::optional<double> of_a = of_any_order(*a), of_b = of_any_order(*b);
+  return of_a && of_b ? std::optional(*of_a + *of_b) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<double> any_runs_apart(const Comparison& a, const std::string& name_a, const Comparison& b,
                                      const std::string& name_b, BoundKind kind) {
   const auto of_any_run = [&](const Comparison& run, const std::string& name) -> std::optional<double> {
-    for (const OutputSummary& output : run.outputs) {
-      const BoundSummary* bound = output.name == name ? find_bound(output.scope, kind) : nullptr;
-      const bool is_of_all = bound != nullptr && bound->checked > 0 && bound->infinite == 0 &&
-                             bound->without_statement == 0 && !bound->follows_largest && bound->not_applicable.empty();
-      if (is_of_all) return bound->max_bound;
-    }
+    for (const OutputSummary& output : run.outputs)
+      if (output.name == name)
+        if (const std::optional<double> bound = largest_bound(output.scope, kind)) return bound;
     return std::nullopt;
   };
   const std::optional<double> of_a = of_any_run(a, name_a), of_b = of_any_run(b, name_b);
@@ -85,7 +147,12 @@ namespace {
 
 std::string violation_of(const LayerSummary* layer, std::string_view run) {
   if (layer == nullptr || layer->status != Status::violated) return "";
+  if (!layer->wrong_choice.empty()) return fmt::format("in the {} run {}", run, layer->wrong_choice);
   return fmt::format("the {} run exceeds its own bound: {}", run, complaint_of(*layer));
+}
+
+std::string numbers_of_the_other(const OpEvidence& evidence) {
+  return fmt::format("the {} run's numbers ", evidence.is_as_a ? "second" : "first");
 }
 
 std::string bug_of(const DriftOp& op, const OpEvidence& evidence) {
@@ -100,8 +167,9 @@ std::string bug_of(const DriftOp& op, const OpEvidence& evidence) {
   const bool differs = !op.difference || !op.difference->is_zero();
   if (!evidence.other_function.empty() && differs) return evidence.other_function;
   if (op.as_b == Status::violated && evidence.rounded_numbers.empty())
-    return "the first run's numbers are not those of the second run's function: " + evidence.complaint_as_b;
-  return "";
+    return numbers_of_the_other(evidence) + "are not those of the " + (evidence.is_as_a ? "first" : "second") +
+           " run's function: " + evidence.complaint_as_b;
+  return evidence.answers_to_rows;
 }
 
 std::string improbability_of(const LayerSummary* layer, std::string_view run) {
@@ -114,7 +182,9 @@ std::string oddity_of(const DriftOp& op, const OpEvidence& evidence, std::size_t
     if (!text.empty()) return text;
   if (!evidence.rounded_numbers.empty()) return evidence.rounded_numbers;
   if (op.as_b == Status::improbable)
-    return "the first run's numbers are hardly those of the second run's function: " + evidence.complaint_as_b;
+    return numbers_of_the_other(evidence) + "are hardly those of the " + (evidence.is_as_a ? "first" : "second") +
+           " run's function: " + evidence.complaint_as_b;
+  if (!evidence.answers_to_positions.empty()) return evidence.answers_to_positions;
   if (!op.has_same_operands || !op.difference || !evidence.adds_and_multiplies) return "";
   constexpr double standard_errors = 4.0, least_share = 0.125;
   const RunDifference& difference = *op.difference;
@@ -137,13 +207,34 @@ std::string what_is_open(const DriftOp& op, const OpEvidence& evidence) {
   for (const std::string& text : {open_of(op.a, "first"), open_of(op.b, "second")})
     if (!text.empty()) return text;
   const bool holds_as_b = op.as_b == Status::holds || op.as_b == Status::approaches;
-  if (holds_as_b) return "";
+  const bool are_near_exact = op.difference && op.from_input_a && op.from_input_b &&
+                              evidence.unmatched_source.empty() &&
+                              is_within_errors(*op.difference, *op.from_input_a, *op.from_input_b);
+  const bool are_exact_ops = evidence.a != nullptr && evidence.b != nullptr && op.error_a == 0.0 && op.error_b == 0.0;
+  if (holds_as_b || (evidence.are_other_steps && (are_near_exact || are_exact_ops))) return "";
+  if (evidence.are_other_steps && !evidence.unmatched_source.empty())
+    return fmt::format(
+        "it follows from the numbers '{}', which come from outside in one run alone: a weight that the other "
+        "run lacks, or a cache that is written through slices",
+        evidence.unmatched_source);
   if (!evidence.unknown_numbers.empty()) return evidence.unknown_numbers;
+  const bool are_far = op.difference && op.from_input_a && op.from_input_b && !are_near_exact;
+  if (evidence.are_other_steps && are_far && !evidence.follows_other_function)
+    return fmt::format(
+        "{} apart, and the runs are within {} and {} of the exact values of their networks; numbers from outside "
+        "that are not compared keep open whether these are the same",
+        error_text(op.difference->largest), error_text(*op.from_input_a), error_text(*op.from_input_b));
+  if (evidence.are_other_steps && op.difference && !evidence.follows_other_function) {
+    const bool is_explained = op.has_same_operands && is_within_errors(*op.difference, op.error_a, op.error_b);
+    return is_explained ? ""
+                        : "the errors of both runs from the input on are not known, and in other steps nothing else "
+                          "tells whether rounding explains the difference (docs/drift.md, Trainer and sampler)";
+  }
   if (evidence.is_same_op) return "";
   return "the runs compute it by other ops, and the first run's numbers could not be held against the second run's";
 }
 
-std::string explanation_of(const DriftOp& op) {
+std::string explanation_of(const DriftOp& op, const OpEvidence& evidence) {
   if (!op.difference) return "each run is within its own bounds; its numbers are not compared";
   std::string text = fmt::format("{} apart; ", error_text(op.difference->largest));
   if (op.from_input_a && op.from_input_b) {
@@ -153,7 +244,16 @@ std::string explanation_of(const DriftOp& op) {
     text += fmt::format("on their own operands the runs are within {} and {} of the exact op", error_text(op.error_a),
                         error_text(op.error_b));
   }
-  if (op.apart_at_most) text += fmt::format("; any two such runs are within {}", bound_text(*op.apart_at_most));
+  const std::string kernels = kernels_text(op);
+  if (kernels.empty() && evidence.adds_and_multiplies && op.has_same_operands)
+    text += ", which sums in another order explain";
+  const std::optional<double> apart = op.has_same_operands ? any_results_apart(evidence.a, evidence.b) : std::nullopt;
+  if (op.apart_at_most)
+    text += fmt::format("; any two such runs are within {}", bound_text(*op.apart_at_most));
+  else if (apart)
+    text += fmt::format("; any two such runs on the same operands are within {}", bound_text(*apart));
+  text += kernels;
+  if (!evidence.declared_rounding.empty()) text += "; " + evidence.declared_rounding + ", as its type says";
   return text;
 }
 
@@ -166,25 +266,48 @@ void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
   };
   if (const std::string bug = bug_of(op, evidence); !bug.empty()) return is(DriftVerdict::bug, bug);
   if (const std::string odd = oddity_of(op, evidence, ops); !odd.empty()) return is(DriftVerdict::suspicious, odd);
+  if (evidence.is_drawn && evidence.is_choice && op.difference)
+    return is(DriftVerdict::expected, fmt::format("{} of {} choices differ: they are drawn at random",
+                                                  op.difference->differing, op.difference->elements));
+  if (evidence.is_drawn && evidence.is_for_choices)
+    return is(DriftVerdict::expected, "not compared: it is drawn at random, or made of such numbers, for a choice");
+  if (evidence.is_drawn)
+    return is(DriftVerdict::undecided,
+              "it is drawn at random, or made of such numbers, and not for a choice alone: record both runs with the "
+              "same random numbers");
+  if (evidence.follows_choice)
+    return is(DriftVerdict::expected, "not compared: what it reads follows from another choice in the second run");
+  for (const auto& [status, run] : {std::pair(op.a, "first"), std::pair(op.b, "second")})
+    if (status == Status::invalid) return is(DriftVerdict::undecided, open_of(status, run));
+  if (op.difference && op.difference->nan_in_both > 0)
+    return is(DriftVerdict::undecided, fmt::format("{} elements are NaN in both runs", op.difference->nan_in_both));
   if (op.difference && op.difference->is_zero()) return is(DriftVerdict::expected, "the same numbers");
+  if (evidence.is_unrelated && op.as_b != Status::holds && op.as_b != Status::approaches)
+    return is(
+        DriftVerdict::undecided,
+        "no rows of the first run's numbers are near those of the second: they lie otherwise, or have nothing to do "
+        "with each other");
   if (op.difference && evidence.is_choice) {
     const std::string count = fmt::format("{} of {} choices differ", op.difference->differing, op.difference->elements);
     if (op.has_same_operands)
-      return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule");
+      return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule between equal ones");
     return is(DriftVerdict::expected, count + ", as the numbers that they are made of do");
   }
+  if (evidence.are_other_steps && evidence.is_choice && !op.difference)
+    return is(DriftVerdict::expected, "not compared: masks and positions of other steps; what reads them is compared");
   if (const std::string open = what_is_open(op, evidence); !open.empty()) return is(DriftVerdict::undecided, open);
-  is(DriftVerdict::expected, explanation_of(op));
+  is(DriftVerdict::expected, explanation_of(op, evidence));
 }
 
 void add_rows(const std::string& name, const AlignedNumbers& numbers, const KnownNumbers* a, const KnownNumbers* b,
-              std::int64_t top, RunsDrift& drift) {
-  drift.decisions.push_back(decisions_of(name, numbers, a, b, top));
+              const AskedDecisions& asked, RunsDrift& drift) {
+  drift.decisions.push_back(decisions_of(name, numbers, a, b, asked));
   const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
   const auto add_noise = [&](const std::string& cast, const auto& read) {
-    std::vector<double> differences(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) differences[i] = read(y[i]) - read(x[i]);
-    if (const auto structure = estimate_noise_structure(differences, numbers.b.shape().back()))
+    std::vector<double> first(x.size()), second(x.size());
+    std::transform(x.begin(), x.end(), first.begin(), read);
+    std::transform(y.begin(), y.end(), second.begin(), read);
+    if (const auto structure = estimate_noise_structure(first, second, numbers.b.shape().back()))
       drift.noise.push_back({name, cast, *structure});
   };
   add_noise("", [](double number) { return number; });
@@ -203,51 +326,72 @@ bool multiplies_matrices(const Op& op) {
          std::holds_alternative<op::Segment>(op);
 }
 
+/// Numbers of one sample of a value.
+double size_of(const Graph& graph, const Trace& trace, ValueId id) {
+  if (graph.is_constant(id)) return static_cast<double>(graph.value(id).constant.size());
+  const std::optional<std::size_t> node = graph.producer(id);
+  const StoredTensor& tensor = node ? trace.layers[*node].output : trace.inputs.at(graph.value(id).name);
+  return static_cast<double>(tensor.size()) / static_cast<double>(std::max<std::int64_t>(trace.samples, 1));
+}
+
 }  // namespace
 
-std::int64_t most_bounded_elements(const Graph& graph, const Trace& trace, bool asks_for_all) {
-  constexpr double most_steps = 0x1p27, most_numbers = 0x1p25, most_numbers_asked = 0x1p29;
-  constexpr std::int64_t most = 4096, block = 64;
-  const std::int64_t few = BoundOptions().most_output_elements;
-  const bool is_batched = batch_layout(graph).batched;
-  const double samples = static_cast<double>(std::max<std::int64_t>(trace.samples, 1));
-  const auto size_of = [&](ValueId id) {
-    const std::optional<std::size_t> node = graph.producer(id);
-    if (graph.is_constant(id)) return static_cast<double>(graph.value(id).constant.size());
-    const StoredTensor& tensor = node ? trace.layers[*node].output : trace.inputs.at(graph.value(id).name);
-    return static_cast<double>(tensor.size()) / samples;
-  };
-  double steps = 1.0, numbers = 1.0, elements = 1.0;  // of a sample
+SampleWork work_of(const Graph& graph, const Trace& trace) {
+  SampleWork work;
   for (std::size_t i = 0; i < graph.nodes.size() && i < trace.layers.size(); ++i) {
     const Node& node = graph.nodes[i];
-    double all = size_of(node.output), product = all;
+    double all = size_of(graph, trace, node.output), product = all;
     for (const ValueId id : node.inputs) {
-      all += size_of(id);
-      product *= size_of(id);
+      all += size_of(graph, trace, id);
+      product *= size_of(graph, trace, id);
     }
     // A product of m x k and k x n numbers takes m k n steps, which is the root of what their sizes and that of the result
     // come to.
     const bool multiplies = node.inputs.size() >= 2 && multiplies_matrices(node.op);
-    steps += multiplies ? std::max(all, std::sqrt(product)) : all;
-    numbers += size_of(node.output);
+    work.steps += multiplies ? std::max(all, std::sqrt(product)) : all;
+    work.numbers += size_of(graph, trace, node.output);
   }
+  return work;
+}
+
+std::int64_t most_bounded_elements(const Graph& graph, const Trace& trace, bool asks_for_all) {
+  constexpr double most_steps = 0x1p27, most_numbers = 0x1p25, most_numbers_asked = 0x1p29;
+  constexpr std::int64_t most = 4096, block = 64;
+  const std::int64_t few = followed_of_each_output(graph);
+  const bool is_batched = batch_layout(graph).batched;
+  const double samples = static_cast<double>(std::max<std::int64_t>(trace.samples, 1));
+  const auto [steps, numbers] = work_of(graph, trace);
+  double elements = 1.0, of_all = 0.0;  // of a sample
   for (const ValueId output : graph.outputs)
-    if (graph.producer(output)) elements = std::max(elements, size_of(output));
+    if (graph.producer(output)) {
+      elements = std::max(elements, size_of(graph, trace, output));
+      of_all += size_of(graph, trace, output);
+    }
   const double together = is_batched ? std::min(samples, static_cast<double>(block)) : 1.0;
   const bool fits = elements <= static_cast<double>(most) &&
-                    elements * numbers * together <= (asks_for_all ? most_numbers_asked : most_numbers) &&
-                    (asks_for_all || elements * steps * together <= most_steps);
+                    of_all * numbers * together <= (asks_for_all ? most_numbers_asked : most_numbers) &&
+                    (asks_for_all || of_all * steps * together <= most_steps);
   return fits ? std::max(static_cast<std::int64_t>(elements), few) : few;
 }
 
+namespace {
+
+DriftVerdict verdict_of(const DriftAlone& one) {
+  if (one.status == Status::violated) return DriftVerdict::bug;
+  if (one.status == Status::improbable) return DriftVerdict::suspicious;
+  return one.is_result || one.follows_unknown ? DriftVerdict::undecided : DriftVerdict::expected;
+}
+
+}  // namespace
+
 void find_culprit(RunsDrift& drift) {
-  const auto verdict_of = [](const DriftAlone& one) {
-    if (one.status == Status::violated) return DriftVerdict::bug;
-    return one.status == Status::improbable ? DriftVerdict::suspicious : DriftVerdict::expected;
-  };
   for (const DriftOp& op : drift.ops) drift.verdict = std::max(drift.verdict, op.verdict);
-  for (const std::vector<DriftAlone>* side : {&drift.only_a, &drift.only_b})
-    for (const DriftAlone& one : *side) drift.verdict = std::max(drift.verdict, verdict_of(one));
+  for (std::vector<DriftAlone>* side : {&drift.only_a, &drift.only_b})
+    for (DriftAlone& one : *side) {
+      drift.verdict = std::max(drift.verdict, verdict_of(one));
+      if (one.is_result && one.reason.empty())
+        one.reason = "it is a result of the run, and the other run has none to compare it with";
+    }
   if (drift.verdict == DriftVerdict::expected) return;
   for (std::size_t i = 0; i < drift.ops.size() && !drift.culprit; ++i)
     if (drift.ops[i].verdict == drift.verdict) drift.culprit = i;

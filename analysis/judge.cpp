@@ -58,7 +58,17 @@ std::vector<OutputTarget> add_outputs(const Graph& graph, const Trace& one, std:
   return outputs;
 }
 
-BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
+}  // namespace
+
+std::int64_t followed_of_each_output(const Graph& graph) {
+  constexpr std::int64_t most_in_all = 64;
+  const auto outputs = static_cast<std::int64_t>(std::max<std::size_t>(graph.outputs.size(), 1));
+  return std::clamp<std::int64_t>(most_in_all / outputs, 1, BoundOptions().most_output_elements);
+}
+
+namespace {
+
+BoundOptions how_to_bound(const Graph& graph, const JudgeOptions& options, std::int64_t calls) {
   BoundOptions how;
   how.failure_probability = options.failure_probability / static_cast<double>(std::max<std::int64_t>(calls, 1));
   how.threads = options.precision.threads;
@@ -66,12 +76,13 @@ BoundOptions how_to_bound(const JudgeOptions& options, std::int64_t calls) {
   how.requests = options.bounds;
   how.trace_is_declared_run = options.trace_is_declared_run;
   how.tests_readings = options.tests_readings;
-  how.most_output_elements = options.most_output_elements;
+  how.most_output_elements = options.most_output_elements.value_or(followed_of_each_output(graph));
   return how;
 }
 
-Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const KnownExact& exact, const JudgeOptions& options) {
-  Bounds bounds = bounder(trace, exact);
+Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const KnownExact& exact, const FoundArithmetics& found,
+                     const JudgeOptions& options) {
+  Bounds bounds = bounder(trace, exact, found);
   if (options.bounds.empty()) return bounds;
   for (LayerBounds& layer : bounds.layers) {
     keep_only(layer.local, options.bounds);
@@ -178,6 +189,40 @@ std::int64_t numbers_between(const Graph& graph, const std::vector<Shape>& input
   }
   return numbers;
 }
+
+/// Searches the kernels of all nodes in the parts of a run, with inputs as the run used them, and keeps those that give all
+/// numbers of every part.
+class FoundInParts {
+public:
+  FoundInParts(const Graph& graph, const JudgeOptions& options, Comparer& comparer)
+      : graph_(graph), options_(options), comparer_(comparer), findings_(graph.nodes.size()) {}
+
+  void add(Trace part) {
+    part.inputs = used_inputs(graph_, part);
+    for (std::size_t node = 0; node < findings_.size(); ++node) {
+      std::optional<KernelFinding> finding = comparer_.search_kernel(part, node, work_of_search(options_));
+      if (is_first_ || findings_[node]) findings_[node] = std::move(finding);
+    }
+    is_first_ = false;
+  }
+
+  /// Empty for a run whose order is declared: its bounds tell whether it is the declared one.
+  FoundArithmetics arithmetics(const ArithmeticModel& declared) const {
+    if (declared.order.kind != SummationOrder::Kind::unknown) return {};
+    FoundArithmetics found;
+    for (const std::optional<KernelFinding>& finding : findings_)
+      found.push_back(finding ? with_finding(declared, *finding) : std::nullopt);
+    const bool any = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
+    return any ? found : FoundArithmetics();
+  }
+
+private:
+  const Graph& graph_;
+  const JudgeOptions& options_;
+  Comparer& comparer_;
+  std::vector<std::optional<KernelFinding>> findings_;  ///< by node: of all parts so far; empty: some part has others
+  bool is_first_ = true;
+};
 
 /// Samples that are judged together: their products gain by it, their numbers have to fit memory.
 std::int64_t block_of(const Graph& graph, const BatchLayout& layout, std::int64_t most) {
@@ -466,19 +511,24 @@ Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& a
   if (samples > 0) leave_out_costly(graph, one, layout.batched ? std::min(block, samples) : 1, options, judgement);
   const bool wants_all = asked.bounds.empty() && judgement.left_out.empty();  // so that bounds need norms too
   leave_out(options.without, options.bounds);
-  BoundOptions how = how_to_bound(options, (samples + block - 1) / block);
+  BoundOptions how = how_to_bound(graph, options, (samples + block - 1) / block);
   const std::vector<OutputTarget> outputs = add_outputs(graph, one, how.targets);
   Comparer comparer(graph, options.scalars, options.threshold, outputs);
   const Bounder bounder(graph, std::move(how));
   const ReferenceMaker reference_maker(
       graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
+  FoundInParts kernels(graph, options, comparer);
+  const bool searches = options.kernel_searches != KernelSearches::none, searches_first = searches && run.is_kept;
+  for (std::int64_t first = 0; first < samples && searches_first; first += block)
+    kernels.add(run.part(first, std::min(block, samples - first)));
+  const FoundArithmetics found = kernels.arithmetics(run.about->arithmetic);
   for (std::int64_t first = 0; first < samples; first += block) {
     const std::int64_t count = std::min(block, samples - first);
     const Trace part = run.part(first, count);
-    if (options.kernel_searches != KernelSearches::none) comparer.search_kernels(part, work_of_search(options));
+    if (searches && !searches_first) kernels.add(part);
     SharpenedReferences references(reference_maker, part, options.precision, false);
     const Bounds bounds =
-        wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, options);
+        wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, found, options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
     if (options.keep_block) options.keep_block(*references.accumulated(), bounds, first, count);
@@ -496,30 +546,8 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   constexpr std::int64_t many = 4096;
   const BatchLayout layout = batch_layout(graph);
   const auto part = [&](std::int64_t first, std::int64_t count) { return slice(graph, layout, trace, first, count); };
-  return judge(graph, RunInParts{&trace, part, many}, options);
+  return judge(graph, RunInParts{&trace, part, many, true}, options);
 }
-
-namespace {
-
-/// The terms of a sum in a product of the graph's only node.
-std::int64_t terms_of(const Graph& graph, const Trace& part) {
-  const ValueId left = graph.nodes.front().inputs.front();
-  const StoredTensor& a = graph.is_constant(left) ? graph.value(left).constant : part.inputs.at(graph.value(left).name);
-  const auto* gemm = std::get_if<op::Gemm>(&graph.nodes.front().op);
-  const bool is_transposed = gemm != nullptr && gemm->transpose_a;
-  return is_transposed ? a.shape().front() : a.shape().back();
-}
-
-/// Searches the kernel of a graph of one node. Where one gives all numbers of this part of the run, bounds take its order.
-void use_kernel(const Graph& graph, const JudgeOptions& options, Trace& part, Comparer& comparer) {
-  if (graph.nodes.size() != 1) return comparer.search_kernels(part, work_of_search(options));
-  const std::optional<ProductKernel> kernel = comparer.search_kernel(part, 0, work_of_search(options));
-  if (!kernel || !options.gets_whole_results) return;
-  if (auto measured = with_kernel(part.arithmetic, *kernel, terms_of(graph, part)))
-    part.arithmetic = *std::move(measured);
-}
-
-}  // namespace
 
 void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,
                       Comparer& comparer) {
@@ -530,14 +558,20 @@ void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions
   const std::int64_t numbers = std::max(elements_of_sample(trace), numbers_between(graph, layout.sample_shapes));
   const std::int64_t block =
       layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(numbers, 1), 1) : 1;
-  options.gets_whole_results = options.gets_whole_results && trace.samples <= block;
-  const Bounder bounder(graph, how_to_bound(options, (trace.samples + block - 1) / block));
+  const Bounder bounder(graph, how_to_bound(graph, options, (trace.samples + block - 1) / block));
   const ReferenceMaker reference_maker(graph);
+  const auto part_from = [&](std::int64_t first) {
+    return slice(graph, layout, trace, first, std::min(block, trace.samples - first));
+  };
+  FoundInParts kernels(graph, options, comparer);
+  for (std::int64_t first = 0; first < trace.samples && options.kernel_searches != KernelSearches::none; first += block)
+    kernels.add(part_from(first));
+  const FoundArithmetics found =
+      options.gets_whole_results ? kernels.arithmetics(trace.arithmetic) : FoundArithmetics();
   for (std::int64_t first = 0; first < trace.samples; first += block) {
-    Trace part = slice(graph, layout, trace, first, std::min(block, trace.samples - first));
-    if (options.kernel_searches != KernelSearches::none) use_kernel(graph, options, part, comparer);
+    const Trace part = part_from(first);
     SharpenedReferences references(reference_maker, part, options.precision, true);
-    const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, options);
+    const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, found, options);
     comparer.add(layout, part, nullptr, references.local(), bounds, first_sample + first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
   }

@@ -28,9 +28,10 @@ struct JudgeOptions {
   double threshold = 0.5;
   double failure_probability = 1e-9;  ///< over all samples, as BoundOptions has it
   bool tests_readings = true;         ///< as BoundOptions has it
+  /// In a recorded run of unknown order, bounds take the order and the matrix unit of kernels that give all numbers of a node in all
+  /// samples (docs/theory.md T-170).
   KernelSearches kernel_searches = KernelSearches::none;
-  /// Whether add_layers_alone() gets whole results: bounds then take the order of a kernel that gives all their numbers. Parts
-  /// of a result need the same kinds of bounds, and a later part may show another kernel.
+  /// Whether add_layers_alone() gets whole results, which kernels that are found must give.
   bool gets_whole_results = false;
   /// Bytes that bounds from end to end may take; where they would take more they are left out, unless `bounds` names
   /// them. 0: any number.
@@ -41,7 +42,8 @@ struct JudgeOptions {
   std::vector<std::pair<double, double>> box;
   /// Called with samples done and in all; returning false ends the work after the samples done so far.
   std::function<bool(std::int64_t, std::int64_t)> progress;
-  std::int64_t most_output_elements = BoundOptions().most_output_elements;  ///< as BoundOptions has it
+  /// As BoundOptions has it; empty: followed_of_each_output().
+  std::optional<std::int64_t> most_output_elements = std::nullopt;
   /// Called with every block's accumulated reference and bounds (first sample, samples).
   std::function<void(const Reference&, const Bounds&, std::int64_t, std::int64_t)> keep_block;
 };
@@ -53,13 +55,20 @@ struct Judgement {
   std::uint64_t memory_needed = 0;     ///< bytes that they would have taken, roughly; 0 where none was left out
 };
 
-/// A run of a graph whose samples are made when they are judged, and not kept.
+/// A run of a graph whose samples are given when they are judged.
 struct RunInParts {
   const Trace* about = nullptr;  ///< the run without its layers
   /// Samples [first, first + count) as slice() gives them; count is 1 unless the model is batched.
   std::function<Trace(std::int64_t first, std::int64_t count)> part;
   std::int64_t at_once = 1;  ///< samples that are made together
+  /// Whether samples that are asked for twice are the same numbers. Devices need not compute the same again: bounds then take
+  /// no kernels that were found.
+  bool is_kept = false;
 };
+
+/// How many elements of each output bounds for any run follow: as BoundOptions has it, fewer where a run has many outputs,
+/// as one of many steps, that are 64 in all; one at least.
+std::int64_t followed_of_each_output(const Graph& graph);
 
 /// Compares a run with the certified references and the bounds, block by block. Where local bounds alone are asked for,
 /// and no numbers of interest, every layer is compared by itself, one after the other: memory is that of a part of the

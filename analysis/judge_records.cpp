@@ -6,11 +6,13 @@
 #include <atomic>
 #include <cmath>
 #include <future>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "analysis/choices.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/record_parts.hpp"
@@ -201,6 +203,58 @@ bool is_small(const RecordedRun& run, const Record& record, const AuditOptions& 
          std::all_of(record.results.begin(), record.results.end(), is_small_value);
 }
 
+/// The layer of a recorded choice that is wrong. Only these are layers: right ones have no error.
+LayerSummary layer_of(const Record& record, const WrongChoice& choice) {
+  LayerSummary layer;
+  const std::size_t result = record.results.size() > 1 ? 1 : 0;
+  layer.name = result > 0 ? fmt::format("{}[{}]", record.name, result) : record.name;
+  layer.op = record.op;
+  layer.wrong_choice = choice.text();
+  layer.outputs = layer.compared = layer.checked = choice.rows;
+  layer.status = Status::violated;
+  const double error =
+      std::isnan(choice.number) ? std::numeric_limits<double>::infinity() : std::abs(choice.of_better - choice.number);
+  ScopeSummary& local = layer.local;
+  local.elements = local.decided = choice.rows;
+  local.max_error = error;
+  local.worst = WorstCase{0, choice.row, choice.number, choice.of_better, error, 0.0};
+  BoundSummary bound;
+  bound.theorem = "T-182";
+  bound.violations = choice.wrong;
+  bound.checked = choice.rows;
+  bound.max_utilisation = std::numeric_limits<double>::infinity();
+  bound.worst = local.worst;
+  local.bounds = {bound};
+  RecordSummary& summary = layer.record.emplace();
+  summary.name = record.name;
+  summary.op = record.op;
+  summary.module = record.module;
+  summary.device = record.device;
+  summary.rank = record.rank;
+  summary.result = static_cast<std::int64_t>(result);
+  summary.elements = summary.judged = choice.rows;
+  return layer;
+}
+
+void add_wrong_choices(const RecordedRun& run, Comparison& all) {
+  for (std::size_t i = 0; i < run.records().size(); ++i) {
+    const std::optional<WrongChoice> choice = wrong_choice(run, i);
+    if (!choice) continue;
+    Comparison one;
+    one.layers.push_back(layer_of(run.records()[i], *choice));
+    append(all, std::move(one));
+  }
+}
+
+/// Kernels are searched for where that is cheap: also not of more records than these.
+constexpr std::size_t most_searched = 2048;
+
+JudgeOptions without_searches_beyond(JudgeOptions options, std::size_t records) {
+  if (options.kernel_searches == KernelSearches::cheap && records > most_searched)
+    options.kernel_searches = KernelSearches::none;
+  return options;
+}
+
 }  // namespace
 
 Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, const AuditOptions& audit) {
@@ -214,21 +268,22 @@ Judgement judge_records(const RecordedRun& run, const JudgeOptions& options, con
   summary.draws = audit.draws;
   const double failure_probability = options.failure_probability / static_cast<double>(count_of_results(run));
   const std::vector<Record>& records = run.records();
-  JudgeOptions of_one = options;
-  of_one.precision.threads = 1;
   for (std::size_t first = 0, last = 0; first < records.size() && !judgement.interrupted; first = last) {
     constexpr std::size_t most = 64;  // as progress is told, and interrupts are seen, in between
     while (last < records.size() && last - first < most && is_small(run, records[last], audit)) ++last;
     const bool is_large = last == first;
     if (is_large) ++last;
-    std::vector<JudgedRecord> judged = judge_together(
-        first, last, is_large ? 1 : options.precision.threads,
-        [&](std::size_t i) { return judge_record(run, i, is_large ? options : of_one, failure_probability, audit); });
+    JudgeOptions of_these = without_searches_beyond(options, last);
+    if (!is_large) of_these.precision.threads = 1;  // of each: they are judged together
+    std::vector<JudgedRecord> judged =
+        judge_together(first, last, is_large ? 1 : options.precision.threads,
+                       [&](std::size_t i) { return judge_record(run, i, of_these, failure_probability, audit); });
     for (std::size_t i = first; i < last; ++i) append(records[i], std::move(judged[i - first]), all);
     run.release_pages();
     const auto done = static_cast<std::int64_t>(last), count = static_cast<std::int64_t>(records.size());
     judgement.interrupted = options.progress && !options.progress(done, count) && done < count;
   }
+  if (!judgement.interrupted) add_wrong_choices(run, all);
   if (all.layers.empty() && !judgement.interrupted) {
     std::string why = summary.records == 0 ? "it has no records" : "none of its records can be judged";
     for (const NotJudged& reason : summary.reasons) why += fmt::format("\n  {}: {}", reason.op, reason.why);
@@ -281,7 +336,7 @@ void judge_from_input(const RecordedRun& run, const RecordChain& chain, const Ju
   summary.not_from_input = chain.why_not;
   if (!chain.why_not.empty()) return;
   summary.given = chain.given;
-  JudgeOptions fitting = options;
+  JudgeOptions fitting = without_searches_beyond(options, run.records().size());
   if (chain.may_round_numbers) fitting.without.emplace_back(BoundKind::rounded_shadow);
   Judgement of_network;
   try {

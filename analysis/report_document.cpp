@@ -327,6 +327,7 @@ std::vector<KernelGroup> kernel_groups(const Comparison& comparison) {
     std::string text = found.kernel ? describe(*found.kernel, found.k) : "no member of the family";
     for (const KernelShare& other : found.others)
       text += fmt::format("; {} numbers: {}", other.numbers, describe(other.kernel, found.k));
+    if (found.kernel && found.estimate_chance_hits > 1.0) text += " (one of many: so few numbers do not tell)";
     const auto is_it = [&](const KernelGroup& known) {
       return known.text == text && known.finding.equal_bits == found.equal_bits &&
              known.finding.compared == found.compared && known.finding.members_left == found.members_left;
@@ -346,11 +347,12 @@ Section kernels_section(const Comparison& comparison) {
     table.rows.push_back({{Name{list_of(group.layers, most_names)}, group.finding.equal_bits, group.finding.compared,
                            group.finding.members_left, group.text}});
   if (table.rows.empty()) return {};
-  return {Paragraph{"Kernels", Style::heading},
-          Paragraph{
-              "How sums of products were formed, from the bits of the run: the simplest member of a family that gives "
-              "all numbers, and how many members do (docs/explain.md)."},
-          std::move(table)};
+  return {
+      Paragraph{"Kernels", Style::heading},
+      Paragraph{
+          "How products, sums and means were formed, from the bits of the run: the simplest member of a family that "
+          "gives all numbers, and how many members do (docs/explain.md)."},
+      std::move(table)};
 }
 
 /// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".

@@ -126,6 +126,24 @@ Json to_json(const std::optional<NearestReading>& reading) {
                 "false_alarm"_key = reading->false_alarm, "decisive"_key = reading->is_decisive);
 }
 
+/// The parts of a kernel as SummationOrder writes them.
+std::string order_text(const ProductKernel& kernel, const SumJoins& joins) {
+  const bool fma = kernel.of_products && !kernel.matrix_unit && kernel.fma;
+  if (joins.chains == 1) return to_string(SummationOrder{SummationOrder::Kind::sequential, 0, fma});
+  return to_string(SummationOrder{SummationOrder::Kind::dealt, 0, fma, kernel.parts});
+}
+
+Json part_rounding_json(const ProductKernel& kernel, std::size_t parts) {
+  if (kernel.part_format == FormatId::fp32 || parts < 2) return nullptr;
+  return object("format"_key = format(kernel.part_format).name, "of_sums"_key = kernel.rounds_sums_of_parts);
+}
+
+/// "all" where all products at one place of the window follow each other; null: no convolution.
+Json channels_json(const ProductKernel& kernel) {
+  if (kernel.channels_together == 0) return nullptr;
+  return kernel.channels_together == all_channels ? Json("all") : Json(kernel.channels_together);
+}
+
 /// Null where no member of the family gives all bits.
 Json kernel_json(const std::optional<KernelFinding>& finding) {
   if (!finding || !finding->kernel) return nullptr;
@@ -133,8 +151,11 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
   const auto of_unit = [&](int TensorCore::*number) {
     return kernel.matrix_unit ? Json((*kernel.matrix_unit).*number) : Json();
   };
-  const SumSchedule schedule = schedule_of(kernel.dealing, finding->k);
-  const std::size_t slices = schedule.ends.size();
+  const SumSchedule schedule = schedule_of(kernel.parts, finding->k);
+  const SumJoins& joins = schedule.joins;
+  const std::size_t slices = joins.parts();
+  const bool has_tree = !kernel.row || kernel.row->sums != RowSteps::Sums::running;
+  const bool is_dealt = slices > 1 && kernel.parts.tree == SumTree::dealt;
   Json others = Json::array(), alike = Json::array();
   for (const KernelShare& other : finding->others)
     others.push_back(object("text"_key = describe(other.kernel, finding->k), "equal_bits"_key = other.numbers));
@@ -142,12 +163,15 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
   return object("text"_key = describe(kernel, finding->k), "reading"_key = reading_of_operands(kernel),
                 "block"_key = of_unit(&TensorCore::block), "fraction_bits"_key = of_unit(&TensorCore::fraction_bits),
                 "sum_bits"_key = of_unit(&TensorCore::sum_bits),
-                "fma"_key = kernel.matrix_unit ? Json() : Json(kernel.fma), "slices"_key = slices,
-                "dealing"_key = slices > 1 ? Json(name_of(kernel.dealing.kind)) : Json(),
-                "run"_key = slices > 1 ? Json(kernel.dealing.run) : Json(),
-                "combine"_key = slices > 1 ? Json(name_of(kernel.combination)) : Json(),
-                "height"_key = kernel.matrix_unit ? Json() : Json(height_of(schedule, kernel.combination)),
-                "addend"_key = name_of(kernel.addend), "equal_bits"_key = finding->equal_bits,
+                "fma"_key = kernel.matrix_unit || !kernel.of_products ? Json() : Json(kernel.fma),
+                "order"_key = has_tree ? Json(order_text(kernel, joins)) : Json(), "slices"_key = slices,
+                "dealing"_key = is_dealt ? Json(name_of(kernel.parts.dealing.kind)) : Json(),
+                "run"_key = is_dealt ? Json(kernel.parts.dealing.run) : Json(),
+                "combine"_key = is_dealt ? Json(name_of(kernel.parts.combination)) : Json(),
+                "height"_key = kernel.matrix_unit || !has_tree ? Json() : Json(height_of(schedule)),
+                "part_rounding"_key = part_rounding_json(kernel, slices), "scaling"_key = name_of(kernel.scaling),
+                "addend"_key = name_of(kernel.addend), "steps"_key = kernel.row ? Json(describe(*kernel.row)) : Json(),
+                "channels_together"_key = channels_json(kernel), "equal_bits"_key = finding->equal_bits,
                 "of"_key = finding->compared, "members_left"_key = finding->members_left, "others"_key = others,
                 "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
 }

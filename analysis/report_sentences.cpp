@@ -158,6 +158,12 @@ std::string explaining_reading(const Culprit& culprit) {
 
 std::string violated_sentence(const Report& report) {
   const Comparison& comparison = report.comparison;
+  for (const LayerSummary& layer : comparison.layers) {
+    if (layer.status != Status::violated) continue;
+    if (layer.wrong_choice.empty()) break;
+    return fmt::format("layer {} ({}): {}. Of equal numbers any may be chosen, and no rounding makes another choice.",
+                       named(layer.name), layer.op, layer.wrong_choice);
+  }
   const Culprit culprit = find_culprit(comparison);
   if (!culprit.bound) return "an output or scalar violates its bound.";
   const bool is_of_order = stands_on_order(culprit.bound->kind) && !exceeds_any_order(comparison);
@@ -384,8 +390,8 @@ This layer alone: computed output against the exact layer on the computed input
   ulps      the same in units in the last place of the exact value
   any       largest share of the bound that holds for any order of summation (partial-
             sums, else componentwise)
-  order     the same for the declared order (running, else order-aware); 1 would mean that rounding
-            did its very worst
+  order     the same for the declared order, or that of the kernel found (running, else order-
+            aware); 1 would mean that rounding did its very worst
   folk!     how many outputs violate the folklore |error| <= gamma_n |y|, which forgets kappa
 From input: computed output against the exact network on the original input
   error     largest |computed - exact|
@@ -403,8 +409,8 @@ Outputs: one line a bound, by the question that it answers
   this run  what this very run may be off: shadow, the error itself, enclosed, whatever made the
             run; forward, layer by layer
   any run   what every run of this arithmetic may be off: adjoint/any-order with sums in any order,
-            adjoint/order-aware with sums in the declared one; inf: not certifiable in it, of how
-            many values is said below;
+            adjoint/order-aware with sums in the declared one, or as the kernels found in the run
+            add them; inf: not certifiable in it, of how many values is said below;
             replay: that order and this arithmetic fix every number, so that the run was made
             here, and its error is that of every such run; it says nothing of other orders;
             rounded-shadow in any order too, where numbers are rounded to a narrow format: those

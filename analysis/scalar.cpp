@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <optional>
+#include <vector>
 
 #include "driftbound/num/errors.hpp"
 
@@ -88,6 +89,19 @@ Scalar parse_scalar(const Graph& graph, std::string_view text) {
   scalar.text += "-" + negative.text;
   if (scalar.negative->output == scalar.positive.output && scalar.negative->element == scalar.positive.element)
     refuse(graph, text, "an element minus itself is 0 everywhere; name two different ones");
+  return scalar;
+}
+
+Scalar scalar_or_only_output(const Graph& graph, std::string_view text) {
+  if (!text.empty()) return parse_scalar(graph, text);
+  const std::vector<Shape> shapes = infer_shapes(graph, batch_layout(graph).sample_shapes);
+  if (graph.outputs.size() != 1 || element_count(shapes[graph.outputs.front()]) != 1)
+    throw InvalidArgument(fmt::format(
+        "{}: has more than one output element a point; say which one with --scalar 'OUTPUT[I]', or which two "
+        "with --scalar 'OUTPUT[I]-OUTPUT[J]', outputs are: {}",
+        graph.source, output_names(graph)));
+  Scalar scalar;
+  scalar.text = graph.value(graph.outputs.front()).name;
   return scalar;
 }
 

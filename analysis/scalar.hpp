@@ -21,4 +21,8 @@ std::string output_names(const Graph& graph);
 /// Throws:    InvalidArgument naming the outputs there are; also for an element minus itself
 Scalar parse_scalar(const Graph& graph, std::string_view text);
 
+/// The scalar asked for, or, where the text is empty, the only output element.
+/// Throws:    InvalidArgument as parse_scalar; also for an empty text where there are several elements
+Scalar scalar_or_only_output(const Graph& graph, std::string_view text);
+
 }  // namespace driftbound::analysis

@@ -53,6 +53,7 @@ struct ToleranceRequest {
   std::string scaled_input;
   FormatId input = FormatId::fp32, accumulator = FormatId::fp32, output = FormatId::fp32;
   SummationOrder order;
+  std::string device;              ///< whose matrix unit adds up products, as simulated_devices() names it; empty: none
   std::string functions = "cuda";  ///< library whose functions are called
   double failure_probability = 1e-9;
   std::uint64_t seed = 1;
@@ -80,9 +81,12 @@ struct ToleranceOp {
 const std::vector<ToleranceOp>& tolerance_ops();
 std::string names_of_tolerance_ops();  // "gemm, conv, …"
 
-/// What is said of some data.
+/// What is said of some data and some kernels.
 struct ToleranceOf {
   std::string data;  ///< "any data with |a|, |b| <= 1", "normal data", "the data given"
+  std::string
+      kernels;  ///< "sums in fp32, in any order and rounded to nearest", "the matrix unit of NVIDIA Hopper (H100)"
+  std::string device;  ///< whose matrix unit it is; empty: none
   OpTolerance tolerance;
   double largest_result = 0.0;           ///< of |exact|
   double proven = 0.0, by_chance = 0.0;  ///< largest of the elements
@@ -94,8 +98,12 @@ struct ToleranceReport {
   double seconds = 0.0;
   ToleranceRequest request;
   ToleranceOp op;
-  ArithmeticModel arithmetic;
+  /// Of the kernels that are asked for: any data, if there is a bound for them, and normal data; or the data given. Then
+  /// the same of the weakest matrix unit there is (weakest_device()), where one reads the operands and none is named.
   std::vector<ToleranceOf> parts;
+  std::size_t asked = 0;  ///< parts of the kernels that are asked for
+
+  const ToleranceOf& last_asked() const { return parts[asked - 1]; }
 };
 
 /// Answers a request.

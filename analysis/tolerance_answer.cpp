@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,17 @@
 #include "analysis/tolerance_rules.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/function_libraries.hpp"
+#include "driftbound/trace/matrix_units.hpp"
 
 namespace driftbound::analysis {
 namespace {
+
+/// Kernels that a tolerance is said of.
+struct Kernels {
+  ArithmeticModel arithmetic;
+  std::string text;    ///< ToleranceOf::kernels
+  std::string device;  ///< whose matrix unit they use; empty: none
+};
 
 ArithmeticModel arithmetic_of(const ToleranceRequest& request) {
   ArithmeticModel arithmetic;
@@ -29,6 +38,41 @@ ArithmeticModel arithmetic_of(const ToleranceRequest& request) {
   arithmetic.evidence = Evidence::assumed;
   arithmetic.source = "the command";
   return arithmetic;
+}
+
+Kernels kernels_of(const ToleranceRequest& request, const OpRule& rule) {
+  const std::string sums = fmt::format("{} in {}", rule.has_sums ? "sums" : "steps", format(request.accumulator).name);
+  const bool is_known = request.order.kind != SummationOrder::Kind::unknown;
+  const std::string order = is_known ? "in order " + to_string(request.order) : "in any order";
+  return {arithmetic_of(request),
+          fmt::format("{}{}rounded to nearest", sums, rule.has_sums ? ", " + order + " and " : ", "), ""};
+}
+
+/// Products that the matrix unit of a device adds up, and all else as the request says.
+Kernels kernels_of_unit(const ToleranceRequest& request, std::string_view device) {
+  Kernels kernels{arithmetic_of(request), "", std::string(device)};
+  const ArithmeticModel of_device =
+      simulated_arithmetic(device, format(request.input).name, {SummationOrder::Kind::sequential, 0, true});
+  kernels.arithmetic.tensor_core = of_device.tensor_core;
+  kernels.arithmetic.order = {};
+  for (const SimulatedDevice& one : simulated_devices())
+    if (one.name == device) kernels.text = fmt::format("the matrix unit of {}", one.text);
+  return kernels;
+}
+
+bool adds_to_float32(const ToleranceRequest& request) {
+  return request.accumulator == FormatId::fp32 && request.scaled_input.empty();
+}
+
+/// The kernels asked for, and those of the weakest matrix unit that reads such operands, unless a device is named.
+std::vector<Kernels> all_kernels_of(const ToleranceRequest& request, const OpRule& rule) {
+  if (!request.device.empty()) return {kernels_of_unit(request, request.device)};
+  std::vector<Kernels> all = {kernels_of(request, rule)};
+  const bool has_products = rule.is_product || rule.is_attention;
+  if (!has_products || !adds_to_float32(request)) return all;
+  if (const std::optional<SimulatedDevice> weakest = weakest_device(request.input))
+    all.push_back(kernels_of_unit(request, weakest->name));
+  return all;
 }
 
 /// A number as memory holds it: of the operands' format, of float32 where products alone read them in TF32.
@@ -78,8 +122,8 @@ double largest_magnitude_in(const Tensor<double>& of) {
   return most;
 }
 
-ToleranceOf summed_up(std::string data, OpTolerance tolerance) {
-  ToleranceOf part{std::move(data), std::move(tolerance), 0.0, 0.0, 0.0, std::nullopt};
+ToleranceOf summed_up(std::string data, const Kernels& kernels, OpTolerance tolerance) {
+  ToleranceOf part{std::move(data), kernels.text, kernels.device, std::move(tolerance), 0.0, 0.0, 0.0, std::nullopt};
   part.largest_result = largest_magnitude_in(part.tolerance.exact);
   part.proven = largest_magnitude_in(part.tolerance.proven);
   part.by_chance = largest_magnitude_in(part.tolerance.by_chance);
@@ -101,6 +145,7 @@ public:
     check_failure_probability(request_.failure_probability);
     refuse_what_the_op_lacks();
     check_numbers_of_the_op();
+    check_device();
     if (request_.data.empty())
       check_made_operands();
     else
@@ -122,8 +167,26 @@ private:
     refuse(request_.is_causal && !rule_.is_attention, "keys", "--causal");
     refuse(request_.epsilon.has_value() && !rule_.epsilon, "epsilon", "--epsilon");
     refuse(knows_order && !rule_.has_sums, "sums", "--order and --split-k");
+    refuse(!request_.device.empty() && !rule_.is_product && !rule_.is_attention, "products", "--device");
     if (request_.input == FormatId::tf32 && !rule_.is_product && !rule_.is_attention)
       throw InvalidArgument(fmt::format("tolerance: {} has no product that reads operands in TF32", rule_.op.name));
+  }
+
+  /// A device must have a matrix unit that adds such products up.
+  void check_device() const {
+    if (request_.device.empty()) return;
+    if (!adds_to_float32(request_))
+      throw InvalidArgument(
+          "tolerance: --device: the matrix units that are known add products of formats without scales up in float32; "
+          "leave --acc or --device out");
+    if (request_.order.kind != SummationOrder::Kind::unknown)
+      throw InvalidArgument(
+          "tolerance: the bound of a matrix unit holds in any order; leave --order and --split-k, or --device, out");
+    if (!kernels_of_unit(request_, request_.device).arithmetic.tensor_core)
+      throw InvalidArgument(fmt::format(
+          "tolerance: --device: {} operands are multiplied without a matrix unit; name the format that they are read "
+          "in by --in, or leave --device out",
+          format(request_.input).name));
   }
 
   void check_numbers_of_the_op() const {
@@ -201,21 +264,18 @@ private:
 
 class Answer {
 public:
-  explicit Answer(const ToleranceRequest& request)
-      : request_(request), rule_(tolerance_rule(request.op)), arithmetic_(arithmetic_of(request)) {}
+  Answer(const ToleranceRequest& request, const OpRule& rule, const Kernels& kernels)
+      : request_(request), rule_(rule), kernels_(kernels), arithmetic_(kernels.arithmetic) {}
 
-  ToleranceReport report() const {
-    ToleranceReport report;
-    report.request = request_;
-    report.op = rule_.op;
-    report.arithmetic = arithmetic_;
-    if (!request_.data.empty()) {
-      report.parts.push_back(of_data());
-      return report;
-    }
-    if (rule_.has_worst_data) report.parts.push_back(of_largest());
-    report.parts.push_back(of_normal());
-    return report;
+  std::vector<ToleranceOf> parts() const {
+    if (!request_.data.empty()) return {of_data()};
+    std::vector<ToleranceOf> parts;
+    if (rule_.has_worst_data) parts.push_back(of_largest());
+    ToleranceOf of_normal_data = of_normal();
+    if (const std::optional<ErrorWithin> any = error_within(request_, arithmetic_))
+      parts.push_back(of_any(*any, of_normal_data.tolerance));
+    parts.push_back(std::move(of_normal_data));
+    return parts;
   }
 
 private:
@@ -239,8 +299,61 @@ private:
           format(request_.input).name));
   }
 
-  /// The operands are rounded to their format first.
+  /// Elements of two axes from `first` on, as many as `shape` has; of a vector, those of the second axis.
+  static Tensor<double> block_of(const Tensor<double>& all, const Shape& first, const Shape& shape) {
+    const bool is_vector = all.shape.size() < 2;
+    const auto rows = static_cast<std::size_t>(is_vector ? 1 : shape[0]), columns = static_cast<std::size_t>(shape[1]);
+    Tensor<double> block(is_vector ? Shape{shape[1]} : shape);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto from =
+          (is_vector ? 0 : static_cast<std::size_t>((first[0] + static_cast<std::int64_t>(row)) * all.shape[1])) +
+          static_cast<std::size_t>(first[1]);
+      std::copy_n(all.values.begin() + static_cast<std::ptrdiff_t>(from), columns,
+                  block.values.begin() + static_cast<std::ptrdiff_t>(row * columns));
+    }
+    return block;
+  }
+
+  static void put_block(const Tensor<double>& block, const Shape& first, Tensor<double>& all) {
+    for (std::int64_t row = 0; row < block.shape[0]; ++row)
+      std::copy_n(block.values.begin() + row * block.shape[1], block.shape[1],
+                  all.values.begin() + (first[0] + row) * all.shape[1] + first[1]);
+  }
+
+  /// Results of a product depend on their own row and column alone. In small blocks, estimates do not follow each of them
+  /// through all operands.
   OpTolerance tolerance(std::vector<Tensor<double>> operands) const {
+    constexpr std::int64_t side = 4, most = 1024;
+    const bool is_matrix_product = rule_.is_product && operands[0].shape.size() == 2 && operands[1].shape.size() == 2 &&
+                                   (operands.size() == 2 || operands[2].shape.size() == 1);
+    const std::int64_t m = operands[0].shape.front(), n = operands[1].shape.back();
+    if (!is_matrix_product || m * n <= side * side || m * n > most)
+      return tolerance_at_once(std::move(operands), request_.failure_probability);
+    OpTolerance all;
+    const std::int64_t blocks = ((m + side - 1) / side) * ((n + side - 1) / side);
+    const double of_one = request_.failure_probability / static_cast<double>(blocks);  // so that it is that of all
+    for (Tensor<double>* of : {&all.exact, &all.proven, &all.by_chance, &all.estimate}) *of = Tensor<double>({m, n});
+    for (std::int64_t row = 0; row < m; row += side)
+      for (std::int64_t column = 0; column < n; column += side) {
+        const std::int64_t rows = std::min(side, m - row), columns = std::min(side, n - column);
+        std::vector<Tensor<double>> of_block = {block_of(operands[0], {row, 0}, {rows, operands[0].shape[1]}),
+                                                block_of(operands[1], {0, column}, {operands[1].shape[0], columns})};
+        if (operands.size() > 2) of_block.push_back(block_of(operands[2], {0, column}, {1, columns}));
+        OpTolerance block = tolerance_at_once(std::move(of_block), of_one);
+        put_block(block.exact, {row, column}, all.exact);
+        put_block(block.proven, {row, column}, all.proven);
+        put_block(block.by_chance, {row, column}, all.by_chance);
+        if (block.estimate.size() > 0 && all.estimate.size() > 0)
+          put_block(block.estimate, {row, column}, all.estimate);
+        if (block.estimate.size() == 0) all.estimate = {};
+        if (block.guarantee == Guarantee::conditional) all.guarantee = Guarantee::conditional;
+        all.assumptions = std::move(block.assumptions);
+      }
+    return all;
+  }
+
+  /// The operands are rounded to their format first.
+  OpTolerance tolerance_at_once(std::vector<Tensor<double>> operands, double failure_probability) const {
     std::vector<Shape> shapes;
     Inputs inputs;
     for (Tensor<double>& operand : operands) {
@@ -251,10 +364,10 @@ private:
     }
     const bool is_one_sum = rule_.has_worst_data;
     if (is_one_sum || request_.stores_inside || request_.output == request_.accumulator)
-      return tolerance_of(graph(shapes), inputs, arithmetic_, request_.failure_probability, request_.threads);
+      return tolerance_of(graph(shapes), inputs, arithmetic_, failure_probability, request_.threads);
     ArithmeticModel inside = arithmetic_;
     inside.output = inside.accumulator;
-    return stored(tolerance_of(graph(shapes), inputs, inside, request_.failure_probability, request_.threads));
+    return stored(tolerance_of(graph(shapes), inputs, inside, failure_probability, request_.threads));
   }
 
   /// The results of a kernel that keeps everything in the accumulator, rounded once to the format of the results.
@@ -278,13 +391,16 @@ private:
       } else if (std::optional<Tensor<double>> added = added_by_mask(request_.data[slot])) {
         operands.push_back(std::move(*added));
       }
-    return summed_up("the data given", tolerance(std::move(operands)));
+    return summed_up("the data given", kernels_, tolerance(std::move(operands)));
   }
 
-  /// All factors as large as they may be, and of one sign: one result says it.
+  /// All factors as large as they may be, and of one sign: one result says it. For a matrix unit comes one more product
+  /// with a factor 0, as other data may have small factors (T-138).
   ToleranceOf of_largest() const {
     std::vector<Tensor<double>> operands;
-    for (Shape shape : rule_.shapes(request_)) {
+    ToleranceRequest sized = request_;
+    if (arithmetic_.tensor_core) ++sized.k;
+    for (Shape shape : rule_.shapes(sized)) {
       if (operands.empty()) shape.front() = 1;
       if (!operands.empty()) shape.back() = 1;  // [k, n] and [n]
       Tensor<double> operand(shape);
@@ -297,6 +413,7 @@ private:
     const bool narrows = !rule_.is_product && !holds_all_of(sums, format(request_.input));
     if (narrows) largest = round_to(largest, sums, Rounding::up);
     for (Tensor<double>& operand : operands) std::fill(operand.values.begin(), operand.values.end(), largest);
+    if (arithmetic_.tensor_core) operands[1].values.back() = 0.0;
     OpTolerance of_all = tolerance(std::move(operands));
     if (narrows)
       for (Tensor<double>* of : {&of_all.proven, &of_all.by_chance, &of_all.estimate})
@@ -305,7 +422,18 @@ private:
     if (reads_tf32)
       for (Tensor<double>* of : {&of_all.proven, &of_all.by_chance, &of_all.estimate})
         for (double& x : of->values) x = (Magnitude(x) + error_of_reading_tf32(request_.k, request_.magnitude)).value();
-    return summed_up(fmt::format("any data within ±{}", request_.magnitude), std::move(of_all));
+    return summed_up(fmt::format("any data within ±{}", request_.magnitude), kernels_, std::move(of_all));
+  }
+
+  /// T-185, as one result of the largest magnitude; `like` has the guarantee and the assumptions.
+  ToleranceOf of_any(const ErrorWithin& any, const OpTolerance& like) const {
+    OpTolerance of_all;
+    of_all.exact = Tensor<double>({1}, {any.result.value()});
+    of_all.proven = of_all.by_chance = Tensor<double>({1}, {any.error.value()});
+    of_all.guarantee = like.guarantee;
+    of_all.assumptions = like.assumptions;
+    if (request_.output != request_.accumulator) of_all = stored(std::move(of_all));
+    return summed_up(fmt::format("any data within ±{}", request_.magnitude), kernels_, std::move(of_all));
   }
 
   ToleranceOf of_normal() const {
@@ -318,13 +446,14 @@ private:
     const Inputs made = generate_inputs(graph(shapes), generator);
     std::vector<Tensor<double>> operands;
     for (std::size_t slot = 0; slot < shapes.size(); ++slot) operands.push_back(made_operand(slot, made, shapes[slot]));
-    return summed_up(fmt::format("normal data, standard deviation {}", request_.magnitude),
+    return summed_up(fmt::format("normal data, standard deviation {}", request_.magnitude), kernels_,
                      tolerance(std::move(operands)));
   }
 
   const ToleranceRequest& request_;
   const OpRule& rule_;
-  const ArithmeticModel arithmetic_;
+  const Kernels& kernels_;
+  const ArithmeticModel& arithmetic_;
 };
 
 }  // namespace
@@ -333,7 +462,15 @@ ToleranceReport answer(const ToleranceRequest& request) {
   Checks(request).check();
   ToleranceRequest whole = request;
   if (!whole.epsilon) whole.epsilon = tolerance_rule(request.op).epsilon;
-  return Answer(whole).report();
+  const OpRule& rule = tolerance_rule(request.op);
+  ToleranceReport report;
+  for (const Kernels& kernels : all_kernels_of(whole, rule)) {
+    for (ToleranceOf& part : Answer(whole, rule, kernels).parts()) report.parts.push_back(std::move(part));
+    if (report.asked == 0) report.asked = report.parts.size();
+  }
+  report.request = std::move(whole);
+  report.op = rule.op;
+  return report;
 }
 
 }  // namespace driftbound::analysis

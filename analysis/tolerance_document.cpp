@@ -18,7 +18,7 @@ std::string operands_text(const ToleranceRequest& request) {
                      request.input == FormatId::tf32 ? " (float32, rounded to nearest where they are read)" : "");
 }
 
-/// "gemm, k = 4096: bf16 operands, fp32 sums in any order, bf16 results"
+/// "gemm, k = 4096: bf16 operands, fp32 sums, bf16 results"
 std::string subject_of(const ToleranceReport& report) {
   const ToleranceRequest& request = report.request;
   std::string text = request.op;
@@ -31,34 +31,46 @@ std::string subject_of(const ToleranceReport& report) {
   if (request.epsilon) text += fmt::format(", epsilon {:g}", *request.epsilon);
   if (request.scale) text += fmt::format(", scale {:g}", *request.scale);
   if (request.is_causal) text += ", causal";
-  const bool is_known = request.order.kind != SummationOrder::Kind::unknown;
-  return text + fmt::format(": {}, {} sums in {}, {} results", operands_text(request), format(request.accumulator).name,
-                            is_known ? "order " + to_string(request.order) : "any order", format(request.output).name);
+  return text + fmt::format(": {}, {} sums, {} results", operands_text(request), format(request.accumulator).name,
+                            format(request.output).name);
+}
+
+/// What the weakest matrix unit may be off by, where the request names no device.
+std::string sentence_of_units(const ToleranceReport& report) {
+  if (report.asked == report.parts.size()) return "";
+  const ToleranceOf& part = report.parts[report.asked];
+  return fmt::format(
+      "A matrix unit may be off by more: {}, the weakest known for {}, by {} ({}); --device names yours. ",
+      part.kernels, name_of_input(report.request), bound_text(part.proven), name_of(part.tolerance.guarantee));
 }
 
 std::string headline_of(const ToleranceReport& report) {
   const ToleranceOf& part = report.parts.front();
   if (!std::isfinite(part.proven))
     return fmt::format("NO TOLERANCE for {}: results may leave the format.", subject_of(report));
-  return fmt::format("{} for {}. {}: no kernel is off by more ({}); {} at {:.0e}. Two kernels differ by twice that.",
-                     bound_text(part.proven), part.data, subject_of(report), name_of(part.tolerance.guarantee),
-                     bound_text(part.by_chance), report.request.failure_probability);
+  return fmt::format(
+      "{} for {}. {}: no kernel with {} is off by more ({}); {} at {:.0e}. {}Two kernels differ by twice that.",
+      bound_text(part.proven), part.data, subject_of(report), part.kernels, name_of(part.tolerance.guarantee),
+      bound_text(part.by_chance), report.request.failure_probability, sentence_of_units(report));
 }
 
 Table table_of(const ToleranceReport& report) {
-  Table table{{{"data", 40, true}, {"|result|", 9}, {"proven", 9}, {"at chance", 9}, {"estimate", 9}}};
+  Table table{
+      {{"data", 33, true}, {"|result|", 8}, {"proven", 8}, {"at chance", 9}, {"estimate", 8}, {"kernels", 24, true}}};
   for (const ToleranceOf& part : report.parts)
-    table.rows.push_back(
-        {{part.data, Number{part.largest_result, Form::error}, Number{part.proven, Form::bound},
-          Number{part.by_chance, Form::bound}, part.estimate ? Cell(Number{*part.estimate, Form::bound}) : Cell()}});
+    table.rows.push_back({{part.data, Number{part.largest_result, Form::error}, Number{part.proven, Form::bound},
+                           Number{part.by_chance, Form::bound},
+                           part.estimate ? Cell(Number{*part.estimate, Form::bound}) : Cell(), part.kernels}});
   return table;
 }
 
 Json fields_of(const ToleranceReport& report) {
   Json parts = Json::array();
   for (const ToleranceOf& part : report.parts)
-    parts.push_back(object("data"_key = part.data, "elements"_key = part.tolerance.exact.size(),
-                           "shape"_key = part.tolerance.exact.shape, "largest_result"_key = part.largest_result,
+    parts.push_back(object("data"_key = part.data, "kernels"_key = part.kernels,
+                           "device"_key = part.device.empty() ? Json() : Json(part.device),
+                           "elements"_key = part.tolerance.exact.size(), "shape"_key = part.tolerance.exact.shape,
+                           "largest_result"_key = part.largest_result,
                            "guarantee"_key = name_of(part.tolerance.guarantee), "proven"_key = part.proven,
                            "by_chance"_key = part.by_chance, "estimate"_key = part.estimate,
                            "assumptions"_key = part.tolerance.assumptions));
@@ -70,6 +82,7 @@ Json fields_of(const ToleranceReport& report) {
                 "magnitude"_key = request.magnitude, "input"_key = name_of_input(request),
                 "accumulator"_key = format(request.accumulator).name, "output"_key = format(request.output).name,
                 "order"_key = to_string(request.order), "functions"_key = request.functions,
+                "device"_key = request.device.empty() ? Json() : Json(request.device),
                 "failure_probability"_key = request.failure_probability, "seed"_key = request.seed,
                 "operands"_key = report.op.operands, "formula"_key = report.op.formula, "parts"_key = parts,
                 "seconds"_key = report.seconds);
@@ -91,8 +104,11 @@ Document document_of(const ToleranceReport& report) {
                             report.op.formula, format(report.request.accumulator).precision,
                             format(report.request.output).precision)},
       Paragraph{fmt::format("Operands: {}.", report.op.operands)}};
-  for (const std::string& assumption : report.parts.front().tolerance.assumptions)
-    formula.push_back(Paragraph{"Assumes " + assumption, Style::plain});
+  for (std::size_t i = 0; i < report.parts.size(); ++i)
+    if (i == 0 || i == report.asked)
+      for (const std::string& assumption : report.parts[i].tolerance.assumptions)
+        formula.push_back(Paragraph{
+            fmt::format("{}ssumes {}", i == 0 ? "A" : report.parts[i].kernels + ": a", assumption), Style::plain});
   document.sections = {{}, {table_of(report)}, std::move(formula)};
   document.fields = fields_of(report);
   document.records = table_of(report);

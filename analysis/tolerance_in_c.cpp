@@ -90,6 +90,7 @@ ToleranceRequest request_from_c(const driftbound_tolerance_request& given) {
   request.stores_inside = given.stored_inside != 0;
   request.magnitude = given.magnitude;
   request.seed = given.seed;
+  request.device = text_or(given.device, "");
   request.functions = text_or(given.functions, request.functions.c_str());
   request.failure_probability = given.failure_probability;
   request.threads = given.threads;
@@ -103,6 +104,8 @@ ToleranceRequest request_from_c(const driftbound_tolerance_request& given) {
 driftbound_tolerance_part part_for_c(const ToleranceOf& part, const std::string& guarantee) {
   const OpTolerance& tolerance = part.tolerance;
   return {part.data.c_str(),
+          part.kernels.c_str(),
+          part.device.empty() ? nullptr : part.device.c_str(),
           part.largest_result,
           guarantee.c_str(),
           part.proven,
@@ -163,6 +166,8 @@ driftbound_status driftbound_tolerance(const driftbound_tolerance_request* reque
     if (answer == nullptr) return failed_with(DRIFTBOUND_BAD_INPUT, "tolerance: the place for the answer is NULL");
     *answer = nullptr;
     return driftbound::analysis::answer_in_c(request, answer);
+  } catch (const driftbound::NotAvailable& error) {
+    return failed_with(DRIFTBOUND_NOT_AVAILABLE, error.what());
   } catch (const driftbound::Error& error) {
     return failed_with(DRIFTBOUND_BAD_INPUT, error.what());
   } catch (const std::bad_alloc&) {

@@ -1,11 +1,14 @@
 #include "analysis/tolerance_rules.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/num/gamma.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -209,6 +212,184 @@ std::string names_of_tolerance_ops() {
   std::string names;
   for (const ToleranceOp& op : tolerance_ops()) names += (names.empty() ? "" : ", ") + std::string(op.name);
   return names;
+}
+
+namespace {
+
+/// e^x - 1 for x <= 1; infinite beyond.
+Magnitude exp_minus_one(Magnitude x) {
+  return x.value() <= 1.0 ? x + x * x : Magnitude::infinite();
+}
+
+/// 1 / (1 - x) - 1 = x / (1 - x), infinite from 1 on.
+Magnitude reciprocal_growth(Magnitude x) {
+  return x.value() < 1.0 ? divide_up(x, sub_down(1.0, x.value())) : Magnitude::infinite();
+}
+
+/// T-185, with the names of its formulas.
+class Within {
+public:
+  Within(const ToleranceRequest& request, const ArithmeticModel& arithmetic)
+      : request_(request),
+        arithmetic_(arithmetic),
+        u_(unit_roundoff(accumulator(), Rounding::nearest_even)),
+        eta_(underflow_unit(accumulator(), Rounding::nearest_even, false)),
+        m_(request.magnitude),
+        n_(request.k) {}
+
+  ErrorWithin softmax() const {
+    const Magnitude q = row_of_softmax(n_, two * m_).one;
+    return {one, q + u_ * (one + q) + eta_};
+  }
+
+  ErrorWithin attention() const {
+    const std::int64_t keys = request_.keys;
+    const Magnitude size(static_cast<double>(n_)), all(static_cast<double>(keys));
+    const Magnitude scale =
+        request_.scale ? Magnitude(*request_.scale) : divide_up(one, sqrt_down(static_cast<double>(n_)));
+    const Magnitude score = scale * size * m_ * m_;
+    const Magnitude roundings = growth(n_ + 8, u_.value()) + two * reciprocal_growth(off_by_relatively("sqrt", 1.0));
+    const Magnitude off = score * roundings + (one + scale) * two * size * eta_;
+    if (overflows(two * (one + scale) * size * m_ * m_)) return {m_, Magnitude::infinite()};
+    const RowOfSoftmax row = row_of_softmax(keys, two * (score + off));
+    Magnitude weights = row.all + u_ * (one + row.all) + all * eta_;
+    const Format& read = format(request_.input);
+    if (!holds_all_of(read, accumulator()))
+      weights += Magnitude(unit_roundoff(read, Rounding::nearest_even)) * (one + weights) +
+                 all * Magnitude(underflow_unit(read, Rounding::nearest_even, false));
+    const Magnitude moved = exp_minus_one(two * off);
+    const Magnitude sum = growth(keys, u_.value()) * m_ * (one + weights) + two * all * eta_;
+    return {m_, m_ * (moved + weights) + sum};
+  }
+
+  ErrorWithin rmsnorm() const {
+    const Magnitude root = divide_up(one, sqrt_down(*request_.epsilon));
+    const Magnitude result = std::min(sqrt_up(Magnitude(static_cast<double>(n_))), m_ * root);
+    return {result, result * factor_of_norm(growth(n_ + 3, u_.value())) + underflow_of_norm()};
+  }
+
+  ErrorWithin layernorm() const {
+    const Magnitude root = divide_up(one, sqrt_down(*request_.epsilon));
+    const Magnitude result =
+        std::min(sqrt_up(Magnitude(static_cast<double>(std::max<std::int64_t>(n_ - 1, 0)))), two * m_ * root);
+    const Magnitude merged = merging();
+    const Magnitude mean = (growth(n_ + 2, u_.value()) + merged) * m_ + two * eta_;
+    const Magnitude squares = growth(n_ + 6, u_.value()) + merged;
+    const Magnitude variance = squares + (one + squares) * mean * mean * root * root;
+    const Magnitude factor = factor_of_norm(variance);
+    const Magnitude shift = mean + two * u_ * (m_ + mean);
+    return {result, result * factor + shift * root * (one + factor) + underflow_of_norm()};
+  }
+
+  ErrorWithin gelu() const {
+    const Magnitude erf = off_by("erf", one), root = divide_up(off_by("sqrt", two), 1.4142);
+    const Magnitude c = Magnitude(0.48395) * reciprocal_growth(std::max(root, u_));
+    const Magnitude v = Magnitude(0.48395) * reciprocal_growth(u_);
+    const Magnitude a = erf + Magnitude(3.0) * eta_;
+    const Magnitude twice = (one + u_) * (one + u_);
+    const Magnitude share = Magnitude(0.5) * m_ * twice * (c + v + a);
+    const bool is_covered = u_.value() <= 0x1p-6;
+    const Magnitude error = (two + u_) * u_ * m_ + share + (twice * (two + a) + one) * eta_;
+    return {m_, is_covered ? error : Magnitude::infinite()};
+  }
+
+  ErrorWithin silu_and_mul() const {
+    const Magnitude sigmoid = off_by("sigmoid", one);
+    const Magnitude gate = m_ * sigmoid + u_ * m_ * (one + sigmoid) + eta_;
+    return {m_ * m_, m_ * gate + u_ * m_ * (m_ + gate) + eta_};
+  }
+
+  ErrorWithin rotary() const { return {two * m_, two * u_ * two * m_ + Magnitude(4.0) * eta_}; }
+
+private:
+  /// Sum over the row, and the largest, of the errors of weights before their division is rounded.
+  struct RowOfSoftmax {
+    Magnitude one, all;
+  };
+
+  const Format& accumulator() const { return format(arithmetic_.accumulator); }
+
+  /// Error of a function whose value is `value` at most.
+  Magnitude off_by(std::string_view function, Magnitude value) const {
+    const FunctionAccuracy& accuracy = arithmetic_.accuracy(function);
+    return Magnitude(accuracy.units) * (u_ * value + eta_) + Magnitude(accuracy.absolute_units) * u_;
+  }
+
+  /// The same relative to a value that is `least` or more.
+  Magnitude off_by_relatively(std::string_view function, double least) const {
+    const FunctionAccuracy& accuracy = arithmetic_.accuracy(function);
+    const Magnitude absolute = Magnitude(accuracy.units) * eta_ + Magnitude(accuracy.absolute_units) * u_;
+    return Magnitude(accuracy.units) * u_ + divide_up(absolute, least);
+  }
+
+  bool overflows(Magnitude largest) const { return !(largest.value() <= accumulator().largest); }
+
+  RowOfSoftmax row_of_softmax(std::int64_t n, Magnitude apart) const {
+    const FunctionAccuracy& accuracy = arithmetic_.accuracy("exp");
+    const Magnitude all(static_cast<double>(n));
+    const Magnitude relative = Magnitude(accuracy.units) * u_;
+    const Magnitude a = Magnitude(accuracy.units) * eta_ + Magnitude(accuracy.absolute_units) * u_;
+    const Magnitude tau = exp_minus_one(u_ * apart) * (one + relative) + relative;
+    const Magnitude of_sum = all * u_;
+    const Magnitude sigma = of_sum * (one + tau + all * a) + tau + all * a;
+    if (!(sigma.value() < 1.0)) return {Magnitude::infinite(), Magnitude::infinite()};
+    const double rest = sub_down(1.0, sigma.value());
+    return {divide_up(tau + a + sigma, rest), divide_up(tau + all * a + sigma, rest)};
+  }
+
+  /// T-136: what merging means of parts adds, relative to the mean magnitude.
+  Magnitude merging() const {
+    const Magnitude log2(std::ceil(std::log2(static_cast<double>(std::max<std::int64_t>(n_, 1)))));
+    return Magnitude(3.0) * u_ * (one + Magnitude(8.0) * growth(n_ + 4, u_.value())) * log2;
+  }
+
+  /// F - 1 of T-185, `squares` the relative error of the mean of the squares.
+  Magnitude factor_of_norm(Magnitude squares) const {
+    const double epsilon = *request_.epsilon;
+    if (overflows(Magnitude(static_cast<double>(8 * n_)) * m_ * m_)) return Magnitude::infinite();
+    const Magnitude flushed = divide_up(Magnitude(static_cast<double>(4 * n_)) * eta_, epsilon);
+    const Magnitude rho = (one + squares + flushed) * (one + u_) * (one + u_);
+    const Magnitude less = subtract_up(rho, 1.0);
+    const Magnitude root = off_by_relatively("sqrt", 0.5 * std::min(1.0, sqrt_down(epsilon)));
+    const Magnitude of_root = (one + reciprocal_growth(root)) * (one + reciprocal_growth(root));
+    const Magnitude of_squares = sqrt_up(one + reciprocal_growth(less));
+    const Magnitude of_roundings = one + reciprocal_growth(growth(6, u_.value()));
+    return subtract_up(of_squares * of_root * of_roundings, 1.0);
+  }
+
+  Magnitude underflow_of_norm() const { return Magnitude(8.0) * (one + m_) * eta_; }
+
+  inline static const Magnitude one = Magnitude(1.0), two = Magnitude(2.0);
+  const ToleranceRequest& request_;
+  const ArithmeticModel& arithmetic_;
+  Magnitude u_, eta_, m_;
+  std::int64_t n_;
+};
+
+struct WithinRule {
+  std::string_view op;
+  ErrorWithin (Within::*bound)() const;
+};
+constexpr WithinRule rules_within[] = {{"softmax", &Within::softmax},     {"attention", &Within::attention},
+                                       {"layernorm", &Within::layernorm}, {"rmsnorm", &Within::rmsnorm},
+                                       {"gelu", &Within::gelu},           {"silu-and-mul", &Within::silu_and_mul},
+                                       {"rotary", &Within::rotary}};
+
+}  // namespace
+
+std::optional<ErrorWithin> error_within(const ToleranceRequest& request, const ArithmeticModel& arithmetic) {
+  const bool keeps_steps = !request.stores_inside || request.output == request.accumulator;
+  const bool reads_exactly =
+      request.input != FormatId::tf32 && holds_all_of(format(request.accumulator), format(request.input));
+  if (!keeps_steps || !reads_exactly || arithmetic.tensor_core) return std::nullopt;
+  for (const WithinRule& rule : rules_within) {
+    if (rule.op != request.op) continue;
+    const ErrorWithin found = (Within(request, arithmetic).*rule.bound)();
+    const Magnitude largest = found.result + found.error;
+    const bool fits = largest.value() <= format(request.accumulator).largest;
+    return fits ? std::optional(found) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 }  // namespace driftbound::analysis

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/tolerance.hpp"
+#include "driftbound/num/magnitude.hpp"
 
 namespace driftbound::analysis {
 
@@ -35,5 +36,17 @@ const OpRule& tolerance_rule(const std::string& name);
 /// The numbers that a mask of attention adds to scores, 0 where it hides a key; empty where it adds nothing. Booleans of
 /// a mask say which keys are seen; of numbers minus infinity hides a key, and the others are added.
 std::optional<Tensor<double>> added_by_mask(const StoredTensor& mask);
+
+/// A bound for all data within a magnitude.
+struct ErrorWithin {
+  Magnitude result;  ///< largest magnitude of an exact result
+  Magnitude error;   ///< no result of a run is off by more
+};
+
+/// Bounds |y^ - y| of one op over all data within ±ToleranceRequest::magnitude: x of softmax, norms, gelu, silu-and-mul and
+/// rotary, q, k and v of attention; scales of norms, cosines and sines within ±1. For runs that keep every step in the
+/// accumulator, sums in any order and rounded to nearest. Empty: the op has no such bound, or it is infinite.
+/// Source:    docs/theory.md T-185
+std::optional<ErrorWithin> error_within(const ToleranceRequest& request, const ArithmeticModel& arithmetic);
 
 }  // namespace driftbound::analysis

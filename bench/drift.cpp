@@ -11,6 +11,7 @@
 
 #include "analysis/judge_records.hpp"
 #include "analysis/noise.hpp"
+#include "bench/normal.hpp"
 #include "bench/timing.hpp"
 #include "cli/keep_memory.hpp"
 #include "tests/support/recording.hpp"
@@ -20,23 +21,15 @@ namespace {
 
 using namespace driftbound;
 
-Tensor<float> normal(const Shape& shape, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> draw;
-  Tensor<float> tensor(shape);
-  for (float& x : tensor.values) x = draw(random);
-  return tensor;
-}
-
 /// Layers relu(x W), the products added up from the first term on or from the last.
 void record_chain(const std::filesystem::path& file, std::int64_t rows, std::int64_t width, int layers,
                   bool is_backwards) {
   test::RecordingWriter writer;
-  Tensor<float> x = normal({rows, width}, 1);
+  Tensor<float> x = bench::normal({rows, width}, 1);
   writer.value("x0", StoredTensor::from(x));
   for (int layer = 0; layer < layers; ++layer) {
     const std::string number = std::to_string(layer);
-    Tensor<float> w = normal({width, width}, 2 + static_cast<std::uint64_t>(layer));
+    Tensor<float> w = bench::normal({width, width}, 2 + static_cast<std::uint64_t>(layer));
     for (float& value : w.values) value *= 0.1F;
     Tensor<float> y({rows, width});
     const auto m = static_cast<std::size_t>(rows), n = static_cast<std::size_t>(width);
@@ -82,14 +75,19 @@ void bench_pair(std::int64_t rows, std::int64_t width, int layers, int runs) {
 void bench_noise(std::int64_t rows, std::int64_t columns, int runs) {
   std::mt19937_64 random(3);
   std::normal_distribution<double> draw;
-  std::vector<double> differences(static_cast<std::size_t>(rows * columns));
-  for (double& x : differences) x = draw(random);
+  const auto numbers = static_cast<std::size_t>(rows * columns);
+  std::vector<double> differences(numbers), first(numbers), second(numbers);
+  for (std::size_t i = 0; i < numbers; ++i) {
+    differences[i] = draw(random);
+    first[i] = draw(random);
+    second[i] = first[i] + differences[i];
+  }
   const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> matrix(
       differences.data(), rows, columns);
   Eigen::MatrixXd product;
   bench::print("drift", fmt::format("noise/{}x{}/t1", rows, columns), "Eigen X'X",
                bench::medians(
-                   runs, [&] { (void)analysis::estimate_noise_structure(differences, columns); },
+                   runs, [&] { (void)analysis::estimate_noise_structure(first, second, columns); },
                    [&] { product.noalias() = matrix.transpose() * matrix; }, bench::cpu_seconds_of),
                1);
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bench/networks.hpp"
+#include "bench/plain.hpp"
 #include "bench/points_in_digits.hpp"
 #include "bench/timing.hpp"
 #include "driftbound/implicit/sign_field.hpp"
@@ -22,67 +23,6 @@ struct Sizes {
   int runs;
 };
 
-/// Plain float32 evaluation of points, a block at a time.
-class Plain {
-public:
-  virtual ~Plain() = default;
-  virtual void run(const std::vector<double>& points) = 0;
-  virtual std::string name() const = 0;
-};
-
-template <int order>
-class PlainInBlocks final : public Plain {
-public:
-  PlainInBlocks(const Graph& graph, std::size_t dimension, std::size_t block)
-      : dimension_(dimension), block_(block), forward_(graph, one_point(graph, dimension)) {}
-
-  void run(const std::vector<double>& points) override {
-    const std::size_t rows = points.size() / dimension_;
-    for (std::size_t first = 0; first < rows; first += block_) {
-      const std::size_t count = std::min(block_, rows - first);
-      forward_.set_input(points.data() + first * dimension_, static_cast<Eigen::Index>(count),
-                         static_cast<Eigen::Index>(dimension_));
-      forward_();
-    }
-  }
-  std::string name() const override {
-    return fmt::format("eigen-float32, {}s of {}", order == Eigen::RowMajor ? "row" : "column", block_);
-  }
-
-private:
-  static Inputs one_point(const Graph& graph, std::size_t dimension) {
-    return {{{graph.value(graph.inputs[0]).name,
-              StoredTensor::from(Tensor<double>({1, static_cast<std::int64_t>(dimension)}))}}};
-  }
-
-  std::size_t dimension_, block_;
-  bench::Forward<float, order> forward_;
-};
-
-double fastest_of(int runs, const std::function<void()>& work) {
-  double least = bench::cpu_seconds_of(work);
-  for (int i = 1; i < runs; ++i) least = std::min(least, bench::cpu_seconds_of(work));
-  return least;
-}
-
-std::unique_ptr<Plain> fastest_plain(const Graph& graph, const std::vector<double>& points, std::size_t dimension,
-                                     int runs) {
-  std::unique_ptr<Plain> best;
-  double least = 0.0;
-  const auto consider = [&](std::unique_ptr<Plain> plain) {
-    plain->run(points);
-    const double seconds = fastest_of(runs, [&] { plain->run(points); });
-    if (best != nullptr && seconds >= least) return;
-    least = seconds;
-    best = std::move(plain);
-  };
-  for (const std::size_t block : {32U, 64U, 128U, 256U, 512U, 1024U, 2048U, 4096U, 65536U}) {
-    consider(std::make_unique<PlainInBlocks<Eigen::RowMajor>>(graph, dimension, block));
-    consider(std::make_unique<PlainInBlocks<Eigen::ColMajor>>(graph, dimension, block));
-  }
-  return best;
-}
-
 class Program {
 public:
   Program(std::string label, const Graph& graph, const Target& target, const Sizes& sizes)
@@ -91,7 +31,7 @@ public:
   void time() {
     const std::size_t d = field_.dimension();
     const std::vector<double> uniform = sign_points::uniform(sizes_.points, d, 1);
-    plain_ = fastest_plain(graph_, uniform, d, sizes_.runs);
+    plain_ = bench::fastest_plain(graph_, uniform, d, sizes_.runs);
     against_plain("uniform", uniform);
     against_digits<bench::MpfrNumber>(uniform, "mpfr-113");
 #ifdef DRIFTBOUND_WITH_ARB
@@ -137,17 +77,14 @@ private:
   Sizes sizes_;
   Graph graph_;
   SignField field_;
-  std::unique_ptr<Plain> plain_;
+  std::unique_ptr<bench::Plain> plain_;
   std::vector<PointSign> signs_;
   double sum_ = 0.0;
 };
 
 void time_network(const std::string& name, const Sizes& sizes) {
-  const bool is_classifier = name.starts_with("oscillator") || name.starts_with("mlp");
-  const bool is_file = name.find('/') != std::string::npos || name.ends_with(".npz");
-  const Graph graph = is_file ? load_model(name) : bench::bundled(name);
-  const Target target = is_classifier ? Target{{0, 1}, OutputElement{0, 0}} : Target{};
-  Program(is_file ? std::filesystem::path(name).stem().string() : name, graph, target, sizes).time();
+  const bench::ScalarNetwork network(name);
+  Program(network.label, network.graph, network.target, sizes).time();
 }
 
 }  // namespace

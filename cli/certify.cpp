@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -11,12 +12,15 @@
 #include "analysis/certification.hpp"
 #include "analysis/point_source.hpp"
 #include "analysis/scalar.hpp"
+#include "analysis/volume.hpp"
 #include "cli/common.hpp"
+#include "cli/fields.hpp"
 #include "cli/files.hpp"
 #include "cli/outputs.hpp"
 #include "cli/parse.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/region/octree.hpp"
 #include "driftbound/trace/function_libraries.hpp"
 
 namespace driftbound::cli {
@@ -26,7 +30,7 @@ constexpr int exit_undecided = 1;
 
 struct CertifySettings {
   std::string command;
-  std::string model, points, grid, segment, scalar, signs, values, arithmetic_file;
+  std::string model, points, grid, segment, scalar, signs, values, arithmetic_file, volume, octree;
   Outputs outputs;
   std::string box = "-1:1", policy = "report", iso_text = "0";
   RunSettings run;
@@ -41,29 +45,11 @@ struct CertifySettings {
   }
 };
 
-std::optional<std::int64_t> read(std::string_view text, std::int64_t) {
-  return number_of<std::int64_t>(text);
-}
-
-/// In hexadecimal too, as -0x1.8p-3.
-std::optional<double> read(std::string_view text, double) {
-  const bool is_negative = text.starts_with('-');
-  const std::string_view magnitude = text.substr(is_negative ? 1 : 0);
-  if (!magnitude.starts_with("0x") || magnitude.size() == 2 || magnitude[2] == '-') return number_of<double>(text);
-  const auto value = number_of<double>(magnitude.substr(2), std::chars_format::hex);
-  return value && is_negative ? -*value : value;
-}
-
-template <class Number>
-Number parse(const std::string& text, const std::string& option, const char* usage) {
-  if (const auto value = read(text, Number{})) return *value;
-  throw InvalidArgument(fmt::format("{}: '{}' is not a number; write {}", option, text, usage));
-}
-
 analysis::Points parse_grid(const std::string& text, const Box& box) {
   std::vector<std::int64_t> extents;
   for (const std::string& part : split(text, 'x'))
-    extents.push_back(parse<std::int64_t>(part, "--grid '" + text + "'", "one number a coordinate, as 64x64x64"));
+    extents.push_back(
+        parse_number<std::int64_t>(part, "--grid '" + text + "'", "one number a coordinate, as 64x64x64"));
   return analysis::points_of_grid(box, extents);
 }
 
@@ -71,12 +57,28 @@ analysis::Points parse_grid(const std::string& text, const Box& box) {
 std::vector<double> parse_point(const std::string& text, const std::string& option, std::size_t coordinates) {
   std::vector<double> point;
   for (const std::string& part : split(text, ','))
-    point.push_back(parse<double>(part, option, "A:B:N, where A and B are coordinates x,y,… and N a number of points"));
+    point.push_back(
+        parse_number<double>(part, option, "A:B:N, where A and B are coordinates x,y,… and N a number of points"));
   if (point.size() == 1) point.resize(coordinates, point.front());
   if (point.size() != coordinates)
     throw InvalidArgument(fmt::format("{}: ({}) has {} coordinates, a point of this network has {}", option, text,
                                       point.size(), coordinates));
   return point;
+}
+
+/// The image that the points of a grid make.
+analysis::Volume volume_of(const CertifySettings& settings, const Graph& graph) {
+  const std::int64_t coordinates = analysis::coordinates_of(graph);
+  if (coordinates != 3)
+    throw InvalidArgument(
+        fmt::format("--vtk: VTK's image data has three coordinates, a point of this network {}", coordinates));
+  analysis::Volume volume;
+  volume.box = analysis::box_of(parse_domain(settings.box, "--box"), coordinates);
+  const std::vector<std::string> extents = split(settings.grid, 'x');
+  for (std::size_t c = 0; c < 3; ++c) volume.extents[c] = number_of<std::int64_t>(extents[c]).value_or(0);
+  if (*std::min_element(volume.extents.begin(), volume.extents.end()) < 2)
+    throw InvalidArgument("--vtk: an image needs a grid of at least two points in every coordinate");
+  return volume;
 }
 
 /// A bound for the domain costs what about so many points cost without (docs/performance.md).
@@ -93,27 +95,13 @@ Segment parse_segment(const std::string& text, std::size_t coordinates) {
   if (parts.size() != 3)
     throw InvalidArgument(option + ": write A:B:N, where A and B are coordinates x,y,… and N a number of points");
   return {parse_point(parts[0], option, coordinates), parse_point(parts[1], option, coordinates),
-          parse<std::int64_t>(parts[2], option, "A:B:N")};
+          parse_number<std::int64_t>(parts[2], option, "A:B:N")};
 }
 
 AtLimit at_limit(const std::string& policy) {
   if (policy == "negative") return AtLimit::treat_as_negative;
   if (policy == "positive") return AtLimit::treat_as_positive;
   return AtLimit::report;  // "throw" is seen to where points have their numbers
-}
-
-/// The scalar asked for, or the only output.
-analysis::Scalar scalar_of(const Graph& graph, const std::string& text) {
-  if (!text.empty()) return analysis::parse_scalar(graph, text);
-  const std::vector<Shape> shapes = infer_shapes(graph, batch_layout(graph).sample_shapes);
-  if (graph.outputs.size() != 1 || element_count(shapes[graph.outputs.front()]) != 1)
-    throw InvalidArgument(fmt::format(
-        "{}: has more than one output element a point; say which one with --scalar 'OUTPUT[I]', or which two "
-        "with --scalar 'OUTPUT[I]-OUTPUT[J]', outputs are: {}",
-        graph.source, analysis::output_names(graph)));
-  analysis::Scalar scalar;
-  scalar.text = graph.value(graph.outputs.front()).name;
-  return scalar;
 }
 
 /// What is certified, and where.
@@ -143,7 +131,7 @@ Task prepare(const CertifySettings& settings, const Graph& graph) {
   options.max_bits = settings.max_precision;
   options.at_limit = at_limit(settings.policy);
   options.threads = thread_count(settings.threads);
-  analysis::Scalar scalar = scalar_of(graph, settings.scalar);
+  analysis::Scalar scalar = analysis::scalar_or_only_output(graph, settings.scalar);
   SignField field(graph, scalar, options);
   // From the first point on: a run that is continued counts the same stages.
   if (points && points->size() >= points_worth_a_bound) field.prepare();
@@ -228,15 +216,16 @@ std::map<std::string, std::string> identity_of(const CertifySettings& settings, 
       {"--policy", settings.policy},
       {"--values", settings.values.empty() ? "" : sha256_of_file(settings.values)},
       {"arithmetic", settings.values.empty() ? "" : to_json(arithmetic_of_values(settings, task.field.graph()))}};
+  if (!settings.octree.empty()) identity["--octree"] = sha256_of_file(settings.octree);
   if (!model.data_files.empty()) identity["weights"] = sha256_of_files(model.data_files);
   return identity;
 }
 
 /// Signs with what is beside them until they are whole.
 std::vector<std::string> outputs_of(const CertifySettings& settings) {
-  if (settings.signs.empty()) return settings.outputs.files();
+  if (settings.signs.empty()) return settings.outputs.files({settings.volume});
   const std::string signs = target_of(settings.signs).string();
-  return settings.outputs.files({signs, signs + ".part", signs + ".state"});
+  return settings.outputs.files({signs, signs + ".part", signs + ".state", settings.volume});
 }
 
 void check(const CertifySettings& settings) {
@@ -256,8 +245,11 @@ void check(const CertifySettings& settings) {
     throw InvalidArgument(
         "certify: --backend, --arithmetic, --gemm and --order say how samples on a --segment, or --values, are "
         "computed");
-  settings.outputs.check({settings.signs});
-  require_distinct({settings.model, settings.points, settings.values, settings.arithmetic_file}, outputs_of(settings));
+  settings.outputs.check({settings.signs, settings.volume});
+  if (!settings.volume.empty() && std::filesystem::path(settings.volume).extension() != ".vti")
+    throw InvalidArgument(fmt::format("--vtk {}: what is written is VTK's image data; name it .vti", settings.volume));
+  require_distinct({settings.model, settings.points, settings.values, settings.arithmetic_file, settings.octree},
+                   outputs_of(settings));
 }
 
 /// Signs are whole before zeros are looked for.
@@ -274,6 +266,10 @@ void check_combinations(const CLI::App& app) {
   require_with(app, "--seed", {"--band"}, "other points are not random; leave it out");
   require_with(app, "--box", {"--grid", "--band"}, "other points say themselves where they are; leave it out");
   require_with(app, "--within", {"--segment"}, "zeros are looked for on a segment alone; leave it out");
+  require_with(app, "--vtk", {"--grid"}, "an image has points of a grid; leave it out");
+  require_without(app, "--vtk", {"--resume"}, "signs of an earlier run come without values; leave one of the two out");
+  require_without(app, "--octree", {"--values", "--vtk"},
+                  "points in certain cells are not evaluated; leave one of the two out");
   require_without(app, "--values", {"--backend", "--device", "--gemm"},
                   "values are computed already, --arithmetic and --order say how; leave one of the two out");
   require_without(app, "--arithmetic-file", {"--arithmetic", "--order"},
@@ -286,6 +282,10 @@ int run_certify(const CertifySettings& settings) {
   const Graph& graph = model.graph;
   require_distinct(model.data_files, outputs_of(settings));
   const Task task = prepare(settings, graph);
+  std::optional<Octree> octree;
+  if (!settings.octree.empty()) octree = Octree::load(settings.octree, graph, task.scalar, settings.iso);
+  std::optional<analysis::Volume> volume;
+  if (!settings.volume.empty()) volume = volume_of(settings, graph);
   std::unique_ptr<analysis::SignFile> signs;
   if (!settings.signs.empty())
     signs = std::make_unique<analysis::SignFile>(
@@ -306,15 +306,18 @@ int run_certify(const CertifySettings& settings) {
                                     .iso = settings.iso,
                                     .max_bits = settings.max_precision,
                                     .threads = thread_count(settings.threads),
-                                    .signs_file = settings.signs};
+                                    .signs_file = settings.signs,
+                                    .octree_file = settings.octree};
   {
     analysis::Progress progress("certifying", !settings.outputs.quiet, "points",
                                 signs ? signs->start().counts.points : 0);
     analysis::CertifyOptions options;
     options.signs = signs.get();
     options.given = given ? &*given : nullptr;
+    options.octree = octree ? &*octree : nullptr;
     options.fail_at_limit = settings.policy == "throw";
     options.progress = shown_by(progress);
+    if (volume) options.keep = [&](std::span<const PointSign> signs_of_block) { volume->add(signs_of_block); };
     report.certification = analysis::certify(task.field, *task.points, options);
   }
   try {
@@ -330,7 +333,9 @@ int run_certify(const CertifySettings& settings) {
     report.values_condition = given->condition();
   }
   const analysis::Document document = analysis::document_of(report);
-  settings.outputs.publish(document, {});
+  settings.outputs.publish(document, {}, [&] {
+    if (volume && !report.certification.interrupted()) write_whole(settings.volume, analysis::to_vti(*volume));
+  });
   if (!report.certification.interrupted()) return document.exit_status;
   if (!settings.signs.empty()) fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
   return exit_interrupted;
@@ -371,18 +376,22 @@ Verb::Run add_certify(CLI::App& app, const std::string& command_line) {
       "--values", settings->values,
       "What another program computed at the --points, one value a point (.npy), in --arithmetic and --order");
   app.add_option("--arithmetic-file", settings->arithmetic_file, "Arithmetic of --values as JSON, as traces have it");
+  app.add_option("--octree", settings->octree,
+                 "A tree that `driftbound octree` has written: points in certain cells are not evaluated");
   settings->run.add_arithmetic_to(app);
   add_option(app, "--within", settings->within,
              "How far apart, as a share of the segment, a zero of the run and a true one may be", CLI::Range(0.0, 1.0));
   app.add_option("--threads", settings->threads, "Threads (default: as many as there are cores)")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--signs", settings->signs, "Write the signs (.npy, int8): -1, 0 proven zero, 1, 2 undecided");
+  app.add_option("--vtk", settings->volume,
+                 "Write values, signs and the cells between them as VTK's image data (.vti); with --grid");
   settings->outputs.add_json_to(app, "Write counts and stages as JSON (-: standard output, instead of the text)");
   app.add_flag("--resume", settings->resume, "Go on where an interrupted run of this command has left its --signs");
   settings->outputs.add_quiet_to(app);
   return [settings, band, &app] {
     check_combinations(app);
-    settings->iso = parse<double>(settings->iso_text, "--iso", "it as -0.25 or -0x1p-2");
+    settings->iso = parse_number<double>(settings->iso_text, "--iso", "it as -0.25 or -0x1p-2");
     settings->has_band = band->count() > 0;
     return run_certify_or_complain(*settings);
   };

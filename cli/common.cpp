@@ -130,19 +130,19 @@ Inputs InputOptions::load_given(const ModelDescription& model) const {
   return generate_inputs(inputs_with_shapes(model.graph, given_shapes), how);
 }
 
-namespace {
-
 std::vector<std::string> names_of_devices() {
   std::vector<std::string> names;
   for (const SimulatedDevice& device : simulated_devices()) names.emplace_back(device.name);
   return names;
 }
 
-}  // namespace
+void RunSettings::add_device_to(CLI::App& app) {
+  app.add_option("--device", device, "Device that the backend sim simulates")->check(CLI::IsMember(names_of_devices()));
+}
 
 void RunSettings::add_arithmetic_to(CLI::App& app) {
   add_option(app, "--backend", backend, "What runs the model", CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
-  app.add_option("--device", device, "Device that --backend sim simulates")->check(CLI::IsMember(names_of_devices()));
+  add_device_to(app);
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"}));
   app.add_option("--store", store,

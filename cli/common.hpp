@@ -31,6 +31,9 @@ CLI::Option* add_option(CLI::App& app, const std::string& names, T& value, const
                         const CLI::Validator& check) {
   return app.add_option(names, value, about)->check(check)->capture_default_str();
 }
+/// Devices whose matrix units are simulated.
+std::vector<std::string> names_of_devices();
+
 /// The model that a verb runs.
 void add_model(CLI::App& app, std::string& model);
 
@@ -66,6 +69,7 @@ struct RunSettings {
 
   void add_to(CLI::App& app);
   /// Backend, arithmetic, product and order alone.
+  void add_device_to(CLI::App& app);
   void add_arithmetic_to(CLI::App& app);
   int thread_count() const { return cli::thread_count(threads); }
   /// Samples evaluated together: as asked, else all up to 4096, so that long runs can show progress and be stopped.

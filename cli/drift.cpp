@@ -10,6 +10,7 @@
 #include "cli/drift_modes.hpp"
 #include "cli/files.hpp"
 #include "cli/verbs.hpp"
+#include "driftbound/model/inputs.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::cli {
@@ -55,23 +56,57 @@ void check(const DriftSettings& settings) {
         "--threads");
 }
 
+/// Throws:    FileError, ParseError, InvalidArgument
+std::vector<std::int64_t> chosen_in(const std::string& file) {
+  const StoredTensor array = read_array(file);
+  if (is_float(array.type()) || array.size() == 0)
+    throw InvalidArgument("drift: --chosen " + file + ": the classes chosen are integers, one for every row");
+  std::vector<std::int64_t> chosen;
+  for (const double one : array.to_double().values) chosen.push_back(static_cast<std::int64_t>(one));
+  return chosen;
+}
+
 analysis::DriftOptions drift_options(const DriftSettings& settings) {
   analysis::DriftOptions options;
   options.judge.precision.max_bits = settings.max_precision;
   options.judge.precision.threads = thread_count(settings.threads.empty() ? 0 : settings.threads.front());
   options.judge.failure_probability = settings.failure_probability;
-  for (const BoundKind kind :
-       {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic, BoundKind::running,
-        BoundKind::order_aware, BoundKind::adjoint_any_order, BoundKind::adjoint_statistical})
+  for (const BoundKind kind : {BoundKind::componentwise, BoundKind::partial_sums, BoundKind::probabilistic,
+                               BoundKind::running, BoundKind::order_aware, BoundKind::adjoint_any_order,
+                               BoundKind::rounded_shadow, BoundKind::adjoint_statistical})
     options.judge.bounds.emplace_back(kind);
   if (!settings.tolerances.empty()) options.judge.bounds.emplace_back(BoundKind::adjoint_probabilistic);
   options.audit = {settings.audit, settings.inputs.seed};
   options.top = settings.top;
+  if (!settings.chosen.empty()) options.chosen = chosen_in(settings.chosen);
   options.bounds_outputs = settings.flips || !settings.tolerances.empty();
+  options.judge.kernel_searches = settings.explain_kernels ? analysis::KernelSearches::all
+                                  : settings.no_explain_kernels || settings.makes_runs()
+                                      ? analysis::KernelSearches::none
+                                      : analysis::KernelSearches::cheap;
   options.judge.memory = memory_for(settings.memory);
   options.most_numbers = numbers_within(options.judge.memory);
   return options;
 }
+
+}  // namespace
+
+bool widen_by(const Graph& graph, const Trace& trace, const analysis::Comparison& judged, const std::string& name,
+              const DriftSettings& settings, Tolerances& tolerances) {
+  if (settings.tolerances.empty()) return true;
+  Tolerances of_run = analysis::tolerances_of(judged);
+  analysis::Progress progress("bounding tensors of " + name, !settings.outputs.quiet);
+  analysis::TensorBounds how;
+  how.outputs_alone = settings.tolerances_of == "outputs";
+  how.failure_probability = settings.failure_probability;
+  how.threads = thread_count(settings.threads.empty() ? 0 : settings.threads.front());
+  how.progress = shown_by(progress);
+  if (!add_tensors(graph, trace, how, of_run)) return false;
+  widen(tolerances, of_run);
+  return true;
+}
+
+namespace {
 
 int run_drift(const DriftSettings& settings) {
   const auto start = std::chrono::steady_clock::now();
@@ -125,21 +160,30 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
          "Runs recorded op by op (.safetensors); or a model and traces of it; or a model and inputs. Each run is "
          "compared with the first one")
       ->required();
-  app.add_option("--orders", settings->orders, "Run the model with its sums in these orders, separated by spaces");
-  app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics");
-  app.add_option("--batches", settings->batches, "Run the model with so many samples at a time")->check(counts());
-  app.add_option("--backends", settings->backends, "Run the model on these backends (cpu, cuda)")
+  app.add_option("--orders", settings->orders, "Run the model with its sums in these orders: sequential,pairwise")
+      ->delimiter(',');
+  app.add_option("--arithmetics", settings->arithmetics, "Run the model in these arithmetics: fp32,bf16")
+      ->delimiter(',');
+  app.add_option("--batches,--batch", settings->batches, "Run the model with so many samples at a time: 1,16,256")
+      ->delimiter(',')
+      ->check(counts());
+  app.add_option("--backends", settings->backends, "Run the model on these backends: cpu,sim,cuda")
+      ->delimiter(',')
       ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
+  settings->run.add_device_to(app);
   app.add_option(
          "--tolerances", settings->tolerances,
-         "Write what two honest runs may differ by in each output, for torch, numpy, polygraphy or as json, to a "
+         "Write what two honest runs may differ by in each tensor, for torch, numpy, polygraphy or as json, to a "
          "file: --tolerances torch FILE")
       ->expected(2)
       ->type_name("KIND FILE");
+  add_option(app, "--tolerances-of", settings->tolerances_of, "Tensors that --tolerances writes: all, or outputs alone",
+             CLI::IsMember({"tensors", "outputs"}));
   add_option(app, "--samples", settings->inputs.samples, "Number of samples to generate", counts());
   app.add_option("--domain", settings->inputs.domain, "Domain of generated samples")->capture_default_str();
   app.add_option("--threads", settings->threads,
-                 "Threads (0: as many as cores); several numbers: run the model with each of them")
+                 "Threads (0: as many as cores); several numbers, 1,2: run the model with each of them")
+      ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
   app.add_option("--memory", settings->memory,
                  "Memory for judging from the input on, 800M or 12G (default: half of what is free)");
@@ -159,9 +203,18 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
       "answer to them");
   app.add_flag("--flips", settings->flips,
                "Bound what any run may have in every output, also where that takes long: which choices no run changes");
+  CLI::Option* const all = app.add_flag(
+      "--explain-kernels", settings->explain_kernels,
+      "Search the kernels that give the bits of all products (default: of recorded runs, where it is cheap)");
+  app.add_flag("--no-explain-kernels", settings->no_explain_kernels, "Search no kernels")->excludes(all);
   app.add_option("--top", settings->top, "Compare the sets of so many largest numbers of each row of logits")
       ->capture_default_str()
       ->check(counts());
+  app.add_option("--chosen", settings->chosen,
+                 "Classes chosen, by row of the first run's logits (.npy of integers): compare their log-probabilities "
+                 "(default: "
+                 "the first run's choices)")
+      ->type_name("FILE.npy");
   app.add_option("--seed", settings->inputs.seed, "Of generated samples, and of --audit")->capture_default_str();
   add_option(app, "--max-precision", settings->max_precision, "Limit of the reference's precision in bits",
              CLI::Range(64, 1 << 20));

@@ -27,12 +27,15 @@ struct DriftSettings {
   std::vector<std::string> promote;  ///< layers to compute otherwise
   std::string scalar;        ///< the number whose error is measured then; empty: the first element of the first output
   std::vector<int> threads;  ///< of runs to make; the first is also that of judging
-  std::vector<std::string> tolerances;  ///< format and file; empty: none are written
+  std::vector<std::string> tolerances;    ///< format and file; empty: none are written
+  std::string tolerances_of = "tensors";  ///< or "outputs"
   Outputs outputs;
+  std::string chosen;  ///< file of the classes chosen, by row; empty: the first run's choices
   std::string memory;  ///< empty: half of what is free
   double failure_probability = 1e-9;
   int max_precision = 4096;
   bool flips = false, leak = false;
+  bool explain_kernels = false, no_explain_kernels = false;  ///< neither: where it is cheap
   std::int64_t audit = 0, top = analysis::DriftOptions().top;
 
   bool makes_runs() const {
@@ -41,6 +44,11 @@ struct DriftSettings {
   }
   bool is_of_recordings() const { return !files.empty() && is_recorded_run(files.front()); }
 };
+
+/// Widens tolerances by those of a run, of all tensors that are asked for; none are where no file is. Returns false where
+/// the work was interrupted.
+bool widen_by(const Graph& graph, const Trace& trace, const analysis::Comparison& judged, const std::string& name,
+              const DriftSettings& settings, Tolerances& tolerances);
 
 /// Compares recordings op by op. Returns false where the work was interrupted.
 bool compare_recordings(const DriftSettings& settings, const analysis::DriftOptions& options,

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cli/drift_modes.hpp"
+#include "driftbound/trace/record_chain.hpp"
 #include "driftbound/trace/recorded_run.hpp"
 
 namespace driftbound::cli {
@@ -14,6 +15,14 @@ analysis::JudgedRun judge_alone(const RecordedRun& run, const std::string& file,
   return analysis::judge_run_alone(run, options);
 }
 
+bool widen_by_run(const RecordedRun& run, const analysis::JudgedRun& judged, const std::string& file,
+                  const DriftSettings& settings, const analysis::DriftOptions& options, Tolerances& tolerances) {
+  if (!judged.arithmetic) widen(tolerances, analysis::tolerances_of(judged.judgement.comparison));
+  if (settings.tolerances.empty() || !judged.arithmetic) return true;
+  const RecordChain chain = chain_records(run, options.most_numbers);
+  return widen_by(chain.graph, chain.trace, judged.judgement.comparison, file, settings, tolerances);
+}
+
 }  // namespace
 
 bool compare_recordings(const DriftSettings& settings, const analysis::DriftOptions& options,
@@ -24,15 +33,18 @@ bool compare_recordings(const DriftSettings& settings, const analysis::DriftOpti
                            std::nullopt});
   };
   const RecordedRun first(settings.files.front());
+  // Files that have nothing to do with each other are refused before the long work begins.
+  std::optional<RunAlignment> of_second = analysis::aligned_runs(first, RecordedRun(settings.files[1]));
   const analysis::JudgedRun alone = judge_alone(first, settings.files.front(), settings, options);
   describe(settings.files.front(), first);
   for (std::size_t i = 1; i < settings.files.size() && !alone.judgement.interrupted; ++i) {
     const RecordedRun other(settings.files[i]);
+    RunAlignment alignment = i == 1 ? *std::move(of_second) : analysis::aligned_runs(first, other);
     const analysis::JudgedRun judged = judge_alone(other, settings.files[i], settings, options);
     if (judged.judgement.interrupted) return false;
-    report.drifts.push_back(analysis::compare_runs(alone, judged, options));
-    if (i == 1) widen(tolerances, analysis::tolerances_of(alone.judgement.comparison));
-    widen(tolerances, analysis::tolerances_of(judged.judgement.comparison));
+    report.drifts.push_back(analysis::compare_runs(alone, judged, options, std::move(alignment)));
+    if (i == 1 && !widen_by_run(first, alone, settings.files.front(), settings, options, tolerances)) return false;
+    if (!widen_by_run(other, judged, settings.files[i], settings, options, tolerances)) return false;
     describe(settings.files[i], other);
   }
   return !alone.judgement.interrupted;

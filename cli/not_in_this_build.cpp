@@ -1,4 +1,4 @@
-// Stands in for report.cpp, drift.cpp and its modes, tolerance.cpp, certify.cpp and probe.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
+// Stands in for report.cpp, drift.cpp and its modes, tolerance.cpp, certify.cpp, mesh.cpp, octree.cpp, render.cpp and probe.cpp in builds that record only (DRIFTBOUND_CAPTURE_ONLY).
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -34,6 +34,18 @@ Verb probe() {
 
 Verb certify() {
   return stand_in("certify", "this build records only; signs are certified by a full build");
+}
+
+Verb mesh() {
+  return stand_in("mesh", "this build records only; surfaces are meshed by a full build");
+}
+
+Verb octree() {
+  return stand_in("octree", "this build records only; octrees are built by a full build");
+}
+
+Verb render() {
+  return stand_in("render", "this build records only; pictures are drawn by a full build");
 }
 
 }  // namespace driftbound::cli

@@ -37,6 +37,20 @@ std::array<std::int64_t, 3> parse_range(const std::string& part, const std::stri
 
 }  // namespace
 
+std::optional<double> decimal_or_hexadecimal(std::string_view text) {
+  const bool is_negative = text.starts_with('-');
+  const std::string_view magnitude = text.substr(is_negative ? 1 : 0);
+  if (!magnitude.starts_with("0x") || magnitude.size() == 2 || magnitude[2] == '-') return number_of<double>(text);
+  const auto value = number_of<double>(magnitude.substr(2), std::chars_format::hex);
+  return value && is_negative ? -*value : value;
+}
+
+std::optional<double> real_of(std::string_view text) {
+  if (!text.starts_with("2^")) return decimal_or_hexadecimal(text);
+  const auto exponent = number_of<int>(text.substr(2));
+  return exponent ? std::optional(std::ldexp(1.0, *exponent)) : std::nullopt;
+}
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (const char c : text) {

@@ -21,6 +21,11 @@ std::optional<Number> number_of(std::string_view text, Format... format) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
+/// The number that a text is, in hexadecimal too, as -0x1.8p-3, or a power of two, as 2^-7.
+std::optional<double> real_of(std::string_view text);
+/// A number as 0.25, -1e-3 or -0x1.8p-3; empty for other text.
+std::optional<double> decimal_or_hexadecimal(std::string_view text);
+
 /// The parts between separators.
 std::vector<std::string> split(const std::string& text, char separator);
 

@@ -51,7 +51,7 @@ int run_tolerance(ToleranceSettings settings) {
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(report);
   const auto save_elements = [&] {
-    if (!settings.elements.empty()) write_whole(settings.elements, npy_of(report.parts.back().tolerance));
+    if (!settings.elements.empty()) write_whole(settings.elements, npy_of(report.last_asked().tolerance));
   };
   settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, save_elements);
   return document.exit_status;
@@ -83,6 +83,8 @@ Verb::Run add_tolerance(CLI::App& app, const std::string& command_line) {
   app.add_option("--order", settings->words.order, "Order of the sums, as report takes it (default: any)");
   app.add_option("--split-k", settings->words.split_k, "So many parts of the sum, each added up in turn")
       ->check(CLI::PositiveNumber);
+  app.add_option("--device", request.device, "Device whose matrix unit adds up products (default: sums as --acc says)")
+      ->check(CLI::IsMember(names_of_devices()));
   app.add_option("--functions", request.functions, "Library whose functions are called (inspect --functions)")
       ->capture_default_str();
   app.add_option("--failure-probability", request.failure_probability, "Of the tolerance at chance")

@@ -20,12 +20,15 @@ struct Verb {
 Verb report();
 Verb capture();
 Verb certify();
+Verb mesh();
+Verb octree();
+Verb render();
 Verb drift();
 Verb tolerance();
 Verb probe();
 Verb inspect();
 inline std::vector<Verb> verbs() {
-  return {report(), drift(), tolerance(), capture(), certify(), probe(), inspect()};
+  return {report(), drift(), tolerance(), capture(), certify(), mesh(), octree(), render(), probe(), inspect()};
 }
 
 }  // namespace driftbound::cli

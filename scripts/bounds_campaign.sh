@@ -7,11 +7,10 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD_DIR:-$root/build/campaign}
+# shellcheck source=scripts/campaigns.sh
+. "$root/scripts/campaigns.sh"
 
-cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS=OFF \
-  -DDRIFTBOUND_BUILD_PROGRAM=OFF -DDRIFTBOUND_INSTALL=OFF -DDRIFTBOUND_CUDA=OFF >/dev/null
-cmake --build "$build" -j2 >/dev/null
+build_library
 
 flags="-std=c++20 -O2 -ffp-contract=off -I$root/include -I$root/src -I$root/tests"
 libraries=

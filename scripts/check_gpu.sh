@@ -17,6 +17,8 @@
 #   --rows N          of them recorded                                 (16)
 #   --jobs N          networks at a time                               (4, or as many as there are cores)
 #   --quick           the benchmark on tiny matrices, no tools of the toolkit; for tests
+#   --only PARTS      of tests,bench,networks,tools: the GPU tests; the benchmark; the networks, recorded and judged;
+#                     compute-sanitizer and cuobjdump                  (all)
 #   --time-limit S    seconds after which nothing new is begun         (480)
 #
 # Exit status: 0 everything passed, 1 something failed or was left out for time, 3 bad usage, 4 no usable GPU.
@@ -29,6 +31,7 @@ carry=$root/build/carry
 out=${OUT:-$root/build/check_gpu}
 models=$root/examples/models
 programs='' networks='' modes='' quick='' build='' batches=1,16,256,10000 samples=10000 rows=16 time_limit=480
+only=tests,bench,networks,tools
 jobs=$(nproc 2>/dev/null || echo 1)
 [ "$jobs" -gt 4 ] && jobs=4
 
@@ -394,13 +397,10 @@ finish() {
   exit 0
 }
 
-run_all() {
-  local traces
-  describe_machine | show
-  probe
-  test_device
-  bench_device
+wants() { case ",$only," in *",$1,"*) true ;; *) false ;; esac }
 
+run_networks() {
+  local traces
   # shellcheck disable=SC2086
   each "$jobs" check_network $networks
   table_of_runs >"$out/table.txt"
@@ -415,7 +415,15 @@ run_all() {
     say "report: left out, the program here records only; judge the traces with a full build"
   fi
   archive_traces
-  if [ -z "$quick" ]; then
+}
+
+run_all() {
+  describe_machine | show
+  probe
+  if wants tests; then test_device; fi
+  if wants bench; then bench_device; fi
+  if wants networks; then run_networks; fi
+  if wants tools && [ -z "$quick" ]; then
     check_machine_code
     check_memory
   fi
@@ -433,7 +441,7 @@ while [ $# -gt 0 ]; do
       ;;
     --build) build=1 ;;
     --quick) quick=--quick ;;
-    --out | --carry | --programs | --networks | --modes | --batches | --samples | --rows | --jobs | --time-limit)
+    --out | --carry | --programs | --networks | --modes | --batches | --samples | --rows | --jobs | --only | --time-limit)
       [ $# -ge 2 ] || fail_usage "$1 needs a value"
       case $1 in
         --out) out=$(absolute "$2") ;;
@@ -442,6 +450,7 @@ while [ $# -gt 0 ]; do
         --networks) networks=${2//,/ } ;;
         --modes) modes="--modes $2" ;;
         --batches) batches=$2 ;;
+        --only) only=$2 ;;
         *)
           case $2 in *[!0-9]* | '' | 0*) fail_usage "$1 $2: not a number from 1 on" ;; esac
           case $1 in
@@ -463,6 +472,10 @@ if [ $mode = pack ]; then
   pack
   exit
 fi
+for part in ${only//,/ }; do
+  case $part in tests | bench | networks | tools) ;; *) fail_usage "--only: no part '$part'; there are tests, bench, networks and tools" ;; esac
+done
+[ -n "${only//,/}" ] || fail_usage "--only needs a part: tests, bench, networks or tools"
 largest_batch=$(echo "$batches" | tr ',' '\n' | sort -n | tail -1)
 [ -n "$networks" ] || networks=$(cd "$models" && ls ./*.onnx | sed 's|^\./||; s|\.onnx$||' | tr '\n' ' ')
 for network in $networks; do

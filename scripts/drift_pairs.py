@@ -74,12 +74,17 @@ class Block(nn.Module):
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.heads, self.form, self.shift = heads, "none", 1
+        self.keeps, self.past = False, None  # keys and values of earlier steps
 
     def forward(self, x):
         rows, tokens, width = x.shape
         q, k, v = (part.view(rows, tokens, self.heads, -1).transpose(1, 2)
                    for part in self.qkv(self.norm1(x)).chunk(3, -1))
-        mask = torch.full((tokens, tokens), -math.inf).triu(self.shift).to(x.dtype)
+        if self.past is not None:
+            k, v = (torch.cat(both, 2) for both in zip(self.past, (k, v)))
+        self.past = (k, v) if self.keeps else None
+        keys = k.shape[2]
+        mask = torch.full((tokens, keys), -math.inf).triu(self.shift + keys - tokens).to(x.dtype)
         a = torch.softmax(q @ k.transpose(-1, -2) * (width // self.heads) ** -0.5 + mask, -1) @ v
         x = x + self.proj(a.transpose(1, 2).reshape(rows, tokens, width))
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate=self.form))
@@ -133,6 +138,19 @@ def record(path, model, x, threads=1, inside=None):
     return path
 
 
+def record_steps(path, model, tokens, ends):
+    """Records a decoder that reads tokens up to each of these ends, one after the other, with a cache."""
+    torch.set_num_threads(1)
+    for block in model.blocks:
+        block.keeps, block.past = True, None
+    with torch.no_grad(), driftbound.record(path):
+        for first, end in zip([0, *ends], ends):
+            model(tokens[:, first:end])
+    for block in model.blocks:
+        block.keeps, block.past = False, None
+    return path
+
+
 def in_halves(c, a, b):
     """As split-K kernels do."""
     half = a.shape[1] // 2
@@ -172,6 +190,15 @@ def honest_pair(draw, folder):
     """What describes the pair, and its two files."""
     model, x = network_of(draw, [24, 64, 300, 768, 2048, 8192])
     way = draw.choice(["threads", "rows", "one row", "order of rows", "oneDNN", *ORDERS, "rows, bfloat16"])
+    if isinstance(model, Decoder) and draw.random() < 0.25:
+        way = draw.choice(["steps with a cache", "steps with a cache", "chunks with a cache"])
+        if draw.random() < 0.25:
+            model = model.bfloat16()
+        length = x.shape[1]
+        first = draw.randint(1, length - 1)
+        ends = list(range(first, length + 1)) if way.startswith("steps") else [first, length]
+        a, b = record(folder / "a.safetensors", model, x), record_steps(folder / "b.safetensors", model, x, ends)
+        return {"what": way, "network": "Decoder", "rows": [len(x), len(ends)], "threads": 1}, a, b
     if "bfloat16" in way:
         model, x = model.bfloat16(), x.bfloat16() if x.is_floating_point() else x
     rows, threads, inside, has_onednn = list(range(len(x))), 1, None, way != "oneDNN"

@@ -1,6 +1,8 @@
 // Runs ONNX models through ONNX Runtime, for scripts/check_onnxruntime.sh.
 //   node onnxruntime.js suite LEVEL SUITE OUT         every case of a suite; outputs to OUT/CASE/SET/output_0.pb …
 //   node onnxruntime.js trace LEVEL MODEL RUN OUT     the inputs of RUN (a trace of driftbound); every layer to OUT
+//   node onnxruntime.js optimise LEVEL MODEL OUT      the model as the runtime optimises it
+//   node onnxruntime.js values LEVEL MODEL INPUTS OUT the results of all nodes, by name; INPUTS has the model's inputs
 // LEVEL is that of the graph's optimisation: disabled, basic, extended, all.
 'use strict';
 const fs = require('fs');
@@ -128,6 +130,10 @@ async function runSuite(level, suite, out) {
   console.log(`${path.basename(suite)}: ONNX Runtime runs ${done} models, not ${refused}`);
 }
 
+/** Names of element types in .safetensors files. */
+const safetensorsTypes = {float32: 'F32', float64: 'F64', float16: 'F16', int64: 'I64', int32: 'I32', int8: 'I8',
+  uint8: 'U8', bool: 'BOOL'};
+
 // ---- traces ---------------------------------------------------------------------------------------------------------
 
 function readSafetensors(file) {
@@ -196,8 +202,33 @@ async function runTrace(level, file, run, out) {
     program: 'onnxruntime-node', backend: 'cpu', details: {optimisation: level, 'layers of driftbound': String(own)}})});
 }
 
+const optimise = (level, file, out) =>
+    ort.InferenceSession.create(file, {...options(level), optimizedModelFilePath: out});
+
+async function runValues(level, file, inputs, out) {
+  const model = fs.readFileSync(file);
+  const graph = fields(values(fields(model), 7)[0]);
+  const names = values(graph, 1).flatMap(node => values(fields(node), 2).map(String)).filter(name => name);
+  const plain = await ort.InferenceSession.create(model, options(level));
+  const added = [...new Set(names)].filter(name => !plain.outputNames.includes(name));
+  const session = await ort.InferenceSession.create(withOutputs(model, added), options(level));
+  const given = readSafetensors(inputs);
+  const feeds = {};
+  for (const name of session.inputNames) {
+    const {dtype, shape, bytes} = given[name];
+    const [type, Elements] = Object.values(types).find(([type]) => safetensorsTypes[type] === dtype);
+    feeds[name] = new ort.Tensor(type, aligned(bytes, Elements), shape);
+  }
+  const tensors = {};
+  for (const [name, tensor] of Object.entries(await session.run(feeds))) {
+    if (safetensorsTypes[tensor.type])
+      tensors[name] = {dtype: safetensorsTypes[tensor.type], shape: tensor.dims, bytes: bytesOf(tensor)};
+  }
+  writeSafetensors(out, tensors, {});
+}
+
 const [command, ...rest] = process.argv.slice(2);
-({suite: runSuite, trace: runTrace})[command](...rest).catch(error => {
+({suite: runSuite, trace: runTrace, optimise, values: runValues})[command](...rest).catch(error => {
   console.error(error.message);
   process.exit(1);
 });

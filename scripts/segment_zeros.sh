@@ -4,13 +4,10 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=${BUILD_DIR:-$root/build/campaign}
+# shellcheck source=scripts/campaigns.sh
+. "$root/scripts/campaigns.sh"
 
-cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DDRIFTBOUND_BUILD_TESTS=OFF \
-  -DDRIFTBOUND_BUILD_PROGRAM=OFF -DDRIFTBOUND_INSTALL=OFF -DDRIFTBOUND_CUDA=OFF >/dev/null
-cmake --build "$build" -j2 >/dev/null
-"${CXX:-g++}" -std=c++20 -O2 -ffp-contract=off -I"$root/include" "$root/scripts/segment_zeros.cpp" -o "$build/segment_zeros" \
-  "$build/src/libdriftbound.a" -lmpfr -lgmp -lfmt -lzip -ldl -pthread
+build_campaign segment_zeros
 
 samples=${1:-100000}
 if [ $# -gt 0 ]; then shift; fi

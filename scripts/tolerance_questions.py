@@ -129,7 +129,8 @@ class Kernels:
 
     def ours(self, op, *operands, **options):
         name = " ".join([op] + options_of({k.rstrip("_"): v for k, v in options.items()}))
-        tolerance = driftbound.tolerance(op, *operands, threads=0, **options).parts[-1]
+        parts = driftbound.tolerance(op, *operands, threads=0, **options).parts
+        tolerance = [part for part in parts if part.device is None][-1]
         print(f"  {name}{' --data ...' if operands else ''}: proven {tolerance.proven:.2g}, "
               f"at chance {tolerance.by_chance:.2g}, "
               f"estimate {'-' if tolerance.estimate is None else format(tolerance.estimate, '.2g')}, "

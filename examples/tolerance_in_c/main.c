@@ -21,7 +21,8 @@ static int print_tolerance_of_any_data(void) {
   request.out = "bf16";
   if (driftbound_tolerance(&request, &answer) != DRIFTBOUND_OK) return complain();
   for (size_t i = 0; i < answer->part_count; ++i)
-    printf("%s: %.2g, %.2g by chance\n", answer->parts[i].data, answer->parts[i].proven, answer->parts[i].by_chance);
+    printf("%s: %.2g, %.2g by chance, for %s\n", answer->parts[i].data, answer->parts[i].proven,
+           answer->parts[i].by_chance, answer->parts[i].kernels);
   printf("formula: %s\n", answer->formula);
   driftbound_tolerance_free(answer);
   return 0;

@@ -14,6 +14,7 @@ from .determinism import Determinism, determinism
 from .errors import DriftboundWarning, Error
 from .jax_recorder import record_jax
 from .leak import Leak, leak
+from .model_recorder import record_model
 from .onnxruntime_recorder import record_onnxruntime
 from .parts import Part
 from .probe import Probe, probe, probe_sum
@@ -56,6 +57,7 @@ __all__ = [
     "record",
     "record_call",
     "record_jax",
+    "record_model",
     "record_onnxruntime",
     "report",
     "tolerance",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ class BatchClasses(Result):
     place where the row stands at all of them), ``deterministic``. ``.classes`` has ``name``, ``sizes`` (of which place
     0 has it), ``size`` and ``place`` (where it was seen first), ``largest_difference`` (to class A) and
     ``not_finite``. ``.parts`` says for every class after A in which op of PyTorch it parts from A: ``name``, ``op``,
-    ``module``, or ``None``. ``.largest_difference`` is that of any two classes; ``.deterministic``, ``.one_class`` and
+    ``module``, or ``None``, and the ``kernels`` of A and of the class there, as far as they are found. ``.largest_difference`` is that of any two classes; ``.deterministic``, ``.one_class`` and
     ``.notes`` are the rest. ``.exit_status`` is 0 if there is one class, else 1.
     """
 
@@ -43,20 +44,25 @@ class BatchClasses(Result):
 
 
 def batch_classes(function: Callable[[Any], Any], batch: Any, sizes: Sequence[int] | None = None, axis: int = 0, *,
-                  row: int = 0, result_axis: int | None = None, model: Any = None) -> BatchClasses:
+                  row: int = 0, result_axis: int | None = None, model: Any = None, explain: bool = True,
+                  pad_to: int | None = None) -> BatchClasses:
     """Finds the batch sizes and places at which a row has identical bits.
 
     For every size n the function is called with n rows of the batch, the chosen one first, and with n copies of the
     chosen one. A class is a set of sizes and places at which all outputs of the row have the same bits (a NaN is a
     NaN). Classes are named in the order in which they are met: A is that of the smallest size at place 0. Of PyTorch,
-    the op in which a class parts from A is found by recording both calls; it is the kernel behind the class as far as
-    it is known.
+    the op in which a class parts from A is found by recording both calls, and the program searches the kernels that
+    give the bits of this op in both.
 
     Arguments:
         function, batch, axis, result_axis, model: as ``leak`` takes them.
         sizes: what is tried; default: 1 to 16, then 24, 32, 48, 64, 96, 128 …, as far as the batch has rows, and
             sizes between two of these where the class changes, until the change lies between neighbours.
         row: the row that is compared.
+        explain: whether kernels are searched (docs/explain.md): the program judges the recordings for that.
+        pad_to: a remedy to try: batches are filled up to this size by copies of their first row. ``.padded`` has then
+            ``size``, ``classes`` (of the row at place 0), ``largest_difference``, ``places`` (ranges of places with
+            the same bits) and ``seconds``, beside ``seconds_without`` of the batches as they are.
 
     Guarantee: the bits at the sizes and places that are tried, on this machine with these threads; nothing is said of
     other sizes. Every call is made twice: a size at which the bits of two calls differ has the class ``?``.
@@ -78,7 +84,44 @@ def batch_classes(function: Callable[[Any], Any], batch: Any, sizes: Sequence[in
         found = {size: classes.at(given.take(order[:size]), given.take([row] * size)) for size in tried}
         while sizes is None and (middle := _between(found)):
             found[middle] = classes.at(given.take(order[:middle]), given.take([row] * middle))
-        return _result(classes, [found[size] for size in sorted(found)])
+        padded = None if pad_to is None else _padded(calls, given, order, sorted(found), pad_to)
+        return _result(classes, [found[size] for size in sorted(found)], explain, padded)
+
+
+def _padded(calls: Calls, given: Batch, order: list[int], sizes: list[int], size: int) -> dict[str, Any]:
+    """What filling up batches to one size is worth, and what it costs in time."""
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+        raise Error(f"pad_to={size!r} is no number of rows")
+    if size < sizes[-1]:
+        raise Error(f"pad_to={size}: batches of up to {sizes[-1]} rows are tried; give that size or a larger one")
+    classes = _Classes(calls)
+    fill = [order[0]]
+    seconds = seconds_without = 0.0
+    for rows in sizes:
+        own, batch = given.take(order[:rows]), given.take(order[:rows] + fill * (size - rows))
+        outputs = calls(batch)
+        seconds += _fastest(lambda: calls(batch))
+        seconds_without += _fastest(lambda: calls(own))
+        classes.name(batch, outputs.leaves, 0)
+    members = [leaves for leaves, _, _ in classes.members]
+    largest = max((_difference(members[0], leaves)[0] for leaves in members), default=0.0)
+    copies = classes.at(given.take(fill * size), given.take(fill * size))
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(copies["places"]):
+        places.setdefault(name, []).append(place)
+    return {"size": size, "classes": len(members), "largest_difference": attribute(largest),
+            "places": [ranges(group, list(range(size))) for group in places.values()], "seconds": seconds,
+            "seconds_without": seconds_without}
+
+
+def _fastest(call: Callable[[], Any]) -> float:
+    """Seconds of the fastest of three calls."""
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def _between(found: dict[int, dict[str, Any]]) -> int | None:
@@ -116,21 +159,21 @@ class _Classes:
         """Classes of the row at place 0 of a batch, and at all places of a batch of copies of it."""
         own, same = self._called(rows)
         places, same_places = self._called(copies)
-        names = [self._name(rows, own, 0) if same else "?"]
-        names += [self._name(copies, places, place) if same_places else "?" for place in range(rows.rows)]
+        names = [self.name(rows, own, 0) if same else "?"]
+        names += [self.name(copies, places, place) if same_places else "?" for place in range(rows.rows)]
         return {"size": rows.rows, "row": names[0], "places": names[1:], "deterministic": same and same_places}
 
-    def part(self, number: int) -> dict[str, Any] | None:
+    def part(self, number: int, explains: bool) -> dict[str, Any] | None:
         """The op in which a class parts from the first one."""
         (_, batch, place), (_, first, first_place) = self.members[number], self.members[0]
         return first_op(Row(lambda: self._calls(first), first.rows, first_place),
-                        Row(lambda: self._calls(batch), batch.rows, place))
+                        Row(lambda: self._calls(batch), batch.rows, place), explains=explains)
 
     def _called(self, batch: Batch) -> tuple[list[Leaf], bool]:
         outputs, again = self._calls(batch).leaves, self._calls(batch).leaves
         return outputs, not any(change_of(one, other).differing for one, other in zip(outputs, again))
 
-    def _name(self, batch: Batch, outputs: list[Leaf], place: int) -> str:
+    def name(self, batch: Batch, outputs: list[Leaf], place: int) -> str:
         row = [leaf.row(place) for leaf in outputs]
         for number, (known, _, _) in enumerate(self.members):
             if [leaf.name for leaf in known] != [leaf.name for leaf in row]:
@@ -156,7 +199,8 @@ def _difference(one: list[Leaf], other: list[Leaf]) -> tuple[float, int]:
 _MOST_PAIRS, _MOST_PARTS = 64, 8
 
 
-def _result(classes: _Classes, found: list[dict[str, Any]]) -> BatchClasses:
+def _result(classes: _Classes, found: list[dict[str, Any]], explains: bool,
+            padded: dict[str, Any] | None) -> BatchClasses:
     members, entries, tried = classes.members, [], [one["size"] for one in found]
     for number, (leaves, batch, place) in enumerate(members):
         largest, not_finite = _difference(members[0][0], leaves)
@@ -166,7 +210,7 @@ def _result(classes: _Classes, found: list[dict[str, Any]]) -> BatchClasses:
                         "not_finite": not_finite})
     some = members[:_MOST_PAIRS]
     largest = max((_difference(a[0], b[0])[0] for number, a in enumerate(some) for b in some[:number]), default=0.0)
-    parts = [{"class": _letters(number), **(classes.part(number) or {"op": None, "module": None, "name": None})}
+    parts = [{"class": _letters(number), **(classes.part(number, explains) or {"op": None, "module": None, "name": None})}
              for number in range(1, min(len(members), _MOST_PARTS + 1))]
     deterministic = all(one["deterministic"] for one in found)
     one_class = len(members) == 1 and deterministic
@@ -178,6 +222,7 @@ def _result(classes: _Classes, found: list[dict[str, Any]]) -> BatchClasses:
         "sizes": found,
         "classes": entries,
         "parts": parts,
+        "padded": padded,
         "notes": _notes(found, len(members)),
     }
     first, *others = _paragraphs(fields)
@@ -237,5 +282,16 @@ def _paragraphs(fields: dict[str, Any]) -> list[str]:
     for one in fields["parts"]:
         if one["name"] is not None:
             instead = f", in whose place it has '{one['instead']}'" if one.get("instead") else ""
-            parts.append(f"{one['class']} parts from A in '{one['name']}'{instead}.")
+            text = f"{one['class']} parts from A in '{one['name']}'{instead}."
+            for name, kernel in zip(("A", one["class"]), one.get("kernels") or ()):
+                text += f" {name} there: {kernel}." if kernel else ""
+            parts.append(text)
+    if (padded := fields["padded"]) is not None:
+        count = padded["classes"]
+        parts.append(f"Padded to {padded['size']} rows the row at place 0 has "
+                     + ("the same bits at every size" if count == 1 else
+                        f"{count} classes of bits, {short(float(padded['largest_difference']))} apart at most")
+                     + (", and so has every place" if len(padded["places"]) == 1 else
+                        ", and other bits at other places: " + "; ".join(padded["places"]))
+                     + f". That takes {padded['seconds'] / max(padded['seconds_without'], 1e-9):.1f} times as long.")
     return parts + [f"{note}." for note in fields["notes"]]

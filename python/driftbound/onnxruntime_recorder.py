@@ -17,12 +17,15 @@ from .arrays import as_array
 from .bits import same_bits
 from .environment import basic_provenance, declare
 from .errors import Error
+from .model_recorder import record_model
 from .safetensors import Tensor
 
 
 def record_onnxruntime(path: str | Path, model: str | Path, inputs: Mapping[str, Any], outputs: str = "all", *,
                        providers: Sequence[Any] | None = None, session_options: Any = None) -> dict[str, np.ndarray]:
     """Runs a model by ONNX Runtime and writes a trace for ``driftbound.report(model, trace=path)``.
+
+    A recording op by op, for ``driftbound.drift`` with a run of PyTorch or JAX, is what ``outputs="ops"`` writes.
 
     Arguments:
         path: the trace, a ``.safetensors`` file.
@@ -31,14 +34,15 @@ def record_onnxruntime(path: str | Path, model: str | Path, inputs: Mapping[str,
         outputs: ``"all"``: the outputs of all nodes, which become outputs of a copy of the model; this may keep the
             runtime from fusing them. The outputs of the model as it is are compared with that, and the trace says
             whether they are the same. ``"final"``: the model runs as it is, and its outputs are recorded alone.
+            ``"ops"``: as ``"all"``, written by ``record_model``.
         providers, session_options: of the session; default: the CPU.
 
     Returns the model's outputs by name. Raises ``Error`` where a package is missing, or for inputs that do not fit.
     """
     onnx, runtime = _modules()
     path, file = Path(path), Path(model)
-    if outputs not in ("all", "final"):
-        raise Error(f"outputs={outputs!r}: 'all' or 'final'")
+    if outputs not in ("all", "final", "ops"):
+        raise Error(f"outputs={outputs!r}: 'all', 'final' or 'ops'")
     if path.suffix != ".safetensors":
         raise Error(f"{path}: traces are .safetensors files; give the path this ending")
     if not file.is_file():
@@ -60,7 +64,7 @@ def record_onnxruntime(path: str | Path, model: str | Path, inputs: Mapping[str,
 
     computed = run(str(file), finals)
     recorded, effect = computed, "not checked"
-    if outputs == "all":
+    if outputs != "final":
         wanted = list(dict.fromkeys(name for node in graph.node for name in node.output if name))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in finals)
         with _beside(file) as copy:
@@ -69,6 +73,9 @@ def record_onnxruntime(path: str | Path, model: str | Path, inputs: Mapping[str,
         both = [name for name in finals if name in recorded]
         effect = "none" if all(same_bits(computed[name], recorded[name]) for name in both) else "changed"
     provenance = _provenance(runtime, chosen, effect, outputs)
+    if outputs == "ops":
+        record_model(path, file, {**given, **recorded}, provenance=provenance, arithmetic=_arithmetic(runtime, chosen))
+        return computed
     metadata = {
         "driftbound.trace": "1",
         "model_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),

@@ -120,8 +120,11 @@ class Drift(Result):
 class Tolerance(Result):
     """A tolerance: ``.parts[0].proven``, ``.formula`` … as docs/schema/tolerance-1.json says.
 
-    Arrays of the last part, element by element, in float64: ``.exact``, the exact results; ``.proven``, the tolerances
-    that no kernel exceeds; ``.by_chance``, those that an honest kernel exceeds with the failure probability.
+    ``.parts[i].kernels`` says which kernels a part is about: sums as they were asked for, the matrix unit of ``device``,
+    or, behind these, the weakest matrix unit that reads such operands, where no device is named. Arrays of the kernels
+    that were asked for, element by element, of the data given or of normal data, in float64: ``.exact``, the exact
+    results; ``.proven``, the tolerances that none of these kernels exceeds; ``.by_chance``, those that an honest one
+    exceeds with the failure probability.
     """
 
     exact: np.ndarray
@@ -157,13 +160,14 @@ def certify(model: str | Path, *files: str | Path, **options: Any) -> Certificat
     return _call("certify", (model, *files), options, Certificate, page=False)
 
 
-def drift(first: str | Path, second: str | Path, *others: str | Path, **options: Any) -> Drift:
-    """Compares recorded runs of one model with the first of them: ``driftbound drift``.
+def drift(first: str | Path, *others: str | Path, **options: Any) -> Drift:
+    """Compares runs of one model with the first of them: ``driftbound drift``.
 
-    Options are those of the program (docs/drift.md), as ``report`` takes them. Returns a ``Drift``, whatever the verdict
-    is; raises ``Error`` for runs of other models or inputs.
+    ``drift("a.safetensors", "b.safetensors")`` compares recorded runs, ``drift("m.onnx", orders=["sequential",
+    "pairwise"])`` runs that are made here. Options are those of the program (docs/drift.md), as ``report`` takes them.
+    Returns a ``Drift``, whatever the verdict is; raises ``Error`` for runs of other models or inputs.
     """
-    return _call("drift", (first, second, *others), options, Drift, page=True)
+    return _call("drift", (first, *others), options, Drift, page=True)
 
 
 def tolerance(op: str, *data: Any, **options: Any) -> Tolerance:

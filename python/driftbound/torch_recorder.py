@@ -99,7 +99,7 @@ class TorchRecorder:
             if isinstance(tensor, (list, tuple)):
                 self.forget(tensor)
             else:
-                self._memory(tensor).change()
+                self._memory(tensor).values.clear()
 
     def notes(self) -> list[str]:
         """What could not be seen."""
@@ -229,7 +229,7 @@ class TorchRecorder:
     def _change(self, tensors: Sequence[torch.Tensor]) -> None:
         for tensor in tensors:
             if self._is_storable(tensor):
-                self._memory(tensor).change()
+                self._memory(tensor).change(_place(tensor))
 
     def _add_collective(self, collective: Collective, results: list[str | None]) -> None:
         fields = dict(collective.record)
@@ -342,14 +342,20 @@ class _Memory:
     """A storage that recorded ops have read or written, and the values in it."""
 
     __slots__ = ("reference", "values")
+    MOST_KEPT = 512  # values that stay when others are written
 
     def __init__(self, reference: StorageWeakRef):
         self.reference = reference  # keeps the address from being given to another storage
         self.values: dict[tuple, Value] = {}
 
-    def change(self) -> None:
-        """Forgets the values: the storage was written."""
+    def change(self, written: tuple) -> None:
+        """Forgets the values in a place that was written. The others stay, and have the next version where they are views
+        of the same base, as `_made` says; chunks of a product are changed one by one."""
+        apart = {key: value for key, value in self.values.items() if _are_apart(key, written)}
         self.values.clear()
+        if len(apart) <= self.MOST_KEPT:
+            self.values.update(apart)
+            self.values.update({(*key[:-1], key[-1] + 1): value for key, value in apart.items()})
 
 
 @dataclass
@@ -456,6 +462,24 @@ def _place(tensor: torch.Tensor) -> tuple:
     """What of its storage a tensor is."""
     return (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.is_conj(),
             tensor.is_neg())
+
+
+def _are_apart(one: tuple, other: tuple) -> bool:
+    """Whether two places of a storage have no element in common; False where that is not plain to see."""
+    if one[3] != other[3]:
+        return False
+    axes = [[(stride, size) for size, stride in zip(place[1], place[2]) if size != 1] for place in (one, other)]
+    if any(size == 0 for of in axes for _, size in of):
+        return True
+    # Columns of a matrix lie apart modulo its rows' stride; what lies one behind the other, modulo anything larger.
+    for modulus in {stride for of in axes for stride, _ in of if stride > 1} | {1 << 62}:
+        spans = []
+        for place, of in zip((one, other), axes):
+            first = place[0] % modulus
+            spans.append((first, first + sum((size - 1) * stride for stride, size in of if stride % modulus)))
+        if max(last for _, last in spans) < modulus and (spans[0][1] < spans[1][0] or spans[1][1] < spans[0][0]):
+            return True
+    return False
 
 
 def _version(tensor: torch.Tensor) -> int:

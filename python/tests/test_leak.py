@@ -547,14 +547,40 @@ def test_the_op_in_which_classes_part_is_named(torch):
     x = torch.from_numpy(RANDOM.standard_normal((6, 301)).astype(np.float32))
     found = driftbound.batch_classes(lambda batch: net(batch * 2), x, sizes=[1, 2, 4, 6])
     assert found.statement == "1–2: A; 4–6: B", found.text
-    assert found.parts[0].to_dict() == {"class": "B", "op": "aten::sum", "module": "1", "name": "1/aten::sum",
-                                        "number": 1, "instead": "aten::flip"}
+    parts = found.parts[0].to_dict()
+    assert len(parts.pop("kernels")) == 2
+    assert parts == {"class": "B", "op": "aten::sum", "module": "1", "name": "1/aten::sum", "number": 1,
+                     "instead": "aten::flip"}
+    found = driftbound.batch_classes(lambda batch: net(batch * 2), x, sizes=[1, 4], explain=False)
+    assert "kernels" not in found.parts[0].to_dict()
 
     def inner(batch):  # the same ops, whose numbers part
         return torch.relu(batch.mul(2).add(1e-6 if len(batch) > 2 else 0.0))
 
     found = driftbound.batch_classes(inner, x, sizes=[1, 2, 4])
     assert found.parts[0].name == "aten::add" and "B parts from A in 'aten::add'." in found.text
+
+
+def test_kernels_behind_classes_are_named(torch):
+    torch.manual_seed(0)
+    found = driftbound.batch_classes(torch.nn.Linear(32, 64), torch.randn(64, 32), sizes=[1, 4, 12, 64])
+    for one in found.parts:
+        assert len(one.kernels) == 2
+        for name, kernel in zip(("A", one["class"]), one.kernels):
+            assert kernel is None or (kernel.startswith("fp32") and f"{name} there: {kernel}." in found.text)
+
+
+def test_padding_to_one_size_is_tried_as_a_remedy():
+    def by_size(batch):  # another order of the sum for small batches
+        return np.stack([np.cumsum(row if len(batch) < 4 else row[::-1])[-1] for row in batch])
+
+    x = RANDOM.standard_normal((8, 50)).astype(np.float32)
+    found = driftbound.batch_classes(by_size, x, pad_to=8)
+    assert len(found.classes) == 2
+    assert found.padded.classes == 1 and found.padded.places == ["0–7"] and found.padded.seconds > 0.0
+    assert "Padded to 8 rows the row at place 0 has the same bits at every size, and so has every place" in found.text
+    with pytest.raises(driftbound.Error, match="up to 8 rows are tried"):
+        driftbound.batch_classes(by_size, x, pad_to=4)
 
 
 def test_classes_of_rows_that_answer_or_are_not_deterministic():

@@ -100,10 +100,54 @@ def test_bad_calls(model, run_path, monkeypatch):
     path = model("n")
     with pytest.raises(driftbound.Error, match="has the inputs x; given are z"):
         driftbound.record_onnxruntime(run_path, path, {"z": X})
-    with pytest.raises(driftbound.Error, match="'all' or 'final'"):
+    with pytest.raises(driftbound.Error, match="'all', 'final' or 'ops'"):
         driftbound.record_onnxruntime(run_path, path, {"x": X}, outputs="some")
     with pytest.raises(driftbound.Error, match="no such file"):
         driftbound.record_onnxruntime(run_path, "/nowhere.onnx", {"x": X})
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(driftbound.Error, match="needs onnx and onnxruntime"):
         driftbound.record_onnxruntime(run_path, path, {"x": X})
+
+
+def test_a_recording_op_by_op_names_modules_and_is_judged(model, run_path):
+    path = model("n")
+    driftbound.record_onnxruntime(run_path, path, {"x": X}, outputs="ops")
+    metadata, tensors = read_file(run_path)
+    records = json.loads(metadata["records"])
+    assert [(record["op"], record["module"]) for record in records] == [("MatMul", "b"), ("Tanh", "")]
+    assert records[1]["operands"] == records[0]["results"], "values keep their ids"
+    assert metadata["driftbound.trace"] == "2" and records[0]["opset"] == 13
+    np.testing.assert_array_equal(tensors[f"value/{records[1]['results'][0]}"], np.tanh(X @ W))
+    try:
+        result = driftbound.report(run_path)
+    except driftbound.Error as error:
+        pytest.skip(str(error))
+    assert result.holds, result.text
+
+
+def test_what_a_recording_of_a_model_lacks_is_named(model, tmp_path):
+    with pytest.raises(driftbound.Error, match="the inputs x are missing"):
+        driftbound.record_model(tmp_path / "run.safetensors", model("n"), {})
+    with pytest.raises(driftbound.Error, match="'/b/product' is missing"):
+        driftbound.record_model(tmp_path / "run.safetensors", model("n"), {"x": X, "y": X})
+    with pytest.raises(driftbound.Error, match="no such file"):
+        driftbound.record_model(tmp_path / "run.safetensors", tmp_path / "none.onnx", {"x": X})
+
+
+def test_ops_of_the_runtime_keep_their_domain_and_fusions_their_module(tmp_path):
+    nodes = [
+        helper.make_node("FusedMatMul", ["x", "w"], ["p"], name="/b/b.0/MatMul/MatMulScaleFusion/", domain="com.microsoft",
+                         alpha=0.5),
+        helper.make_node("Gelu", ["p"], ["/b/b.0/act/Mul_output_0"], name="Gelu", domain="com.microsoft"),
+    ]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, [2, 3])],
+                              [helper.make_tensor_value_info("/b/b.0/act/Mul_output_0", FLOAT, [2, 4])],
+                              [onnx.numpy_helper.from_array(W, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), str(tmp_path / "m.onnx"))
+    product = (0.5 * (X @ W)).astype(np.float32)
+    run = tmp_path / "run.safetensors"
+    driftbound.record_model(run, tmp_path / "m.onnx", {"x": X, "p": product, "/b/b.0/act/Mul_output_0": product})
+    records = json.loads(read_file(run)[0]["records"])
+    assert [record["op"] for record in records] == ["com.microsoft::FusedMatMul", "com.microsoft::Gelu"]
+    assert [record["module"] for record in records] == ["b/b.0", "b/b.0/act"]
+    assert records[0]["attributes"] == {"alpha": 0.5}

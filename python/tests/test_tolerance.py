@@ -9,7 +9,8 @@ import driftbound
 def test_a_tolerance_for_magnitudes_has_its_formula():
     tolerance = driftbound.tolerance("gemm", k=1024, in_="bf16", out="bf16")
     assert tolerance.holds and "sum |a b|" in tolerance.formula
-    largest, normal = tolerance.parts
+    largest, normal, *of_units = tolerance.parts
+    assert [part.device for part in of_units] == ["a100", "a100"] and of_units[1].proven > normal.proven
     assert normal.proven < largest.proven
     assert 2 ** -9 * 1024 < largest.proven < 2 ** -7 * 1024  # the last rounding alone is half a unit of 1024
 
@@ -50,6 +51,18 @@ def test_attention_has_a_scale_and_masks():
     torch = pytest.importorskip("torch")
     for mask in [*masks, *(torch.tensor(one) for one in masks)]:
         assert (driftbound.tolerance("attention", q, k, v, mask, scale=-0.5).exact == causal.exact).all()
+
+
+def test_a_matrix_unit_has_a_tolerance_of_its_own():
+    draw = np.random.default_rng(8)
+    a, b = np.abs(draw.standard_normal((4, 2048))), np.abs(draw.standard_normal((2048, 4)))
+    plain = driftbound.tolerance("gemm", a, b, in_="fp8_e4m3")
+    unit = driftbound.tolerance("gemm", a, b, in_="fp8_e4m3", device="h100")
+    assert "in any order" in plain.parts[0].kernels and "H100" in unit.parts[0].kernels
+    assert (unit.proven > 1000 * plain.proven).all()
+    with pytest.raises(driftbound.Error, match="no matrix unit") as error:
+        driftbound.tolerance("gemm", k=64, in_="bf16", device="v100")
+    assert error.value.exit_status == 4
 
 
 def test_bad_input_is_said():

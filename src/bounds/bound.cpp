@@ -134,7 +134,8 @@ struct ValueState {
   Tensor<double> used;                   ///< the values that the run used
   const Tensor<double>* kept = nullptr;  ///< of a constant: its cached values, used in place of `used`
   std::vector<double> error;             ///< bounds of |used - exact network|; empty: all 0
-  std::set<std::string> conditions;      ///< the conditions of `error`
+  std::set<std::string> conditions;      ///< the conditions of `error`, but for `found`
+  std::set<std::string> found;           ///< the condition of `error` where a kernel was found
   std::set<std::size_t> products;        ///< the nodes with products that the value depends on
   std::optional<CoarseProducts> sums;    ///< if a product computes the value: its sums of magnitudes
 };
@@ -173,6 +174,16 @@ BoundResult heuristic_of(BoundKind kind, Tensor<double> values) {
   return result;
 }
 
+constexpr const char* found_condition =
+    "each number of the products whose kernel was found is that of this kernel, as the recorded bits say (T-170)";
+
+/// Of bounds of one node whose products are computed in this arithmetic.
+std::set<std::string> conditions_of(const ArithmeticModel& arithmetic) {
+  std::set<std::string> conditions = {arithmetic_condition(arithmetic)};
+  if (arithmetic.tensor_core) conditions.insert(matrix_unit_condition(*arithmetic.tensor_core));
+  return conditions;
+}
+
 /// Whether an op is a composite whose body multiplies matrices.
 bool has_products(const Op& op) {
   return std::visit([]<class T>(const T&) { return OneOf<T, op::Conv, op::ConvTranspose, op::Einsum, op::Attention>; },
@@ -181,13 +192,15 @@ bool has_products(const Op& op) {
 
 class Walk {
 public:
-  Walk(const Graph& graph, const Trace& trace, const KnownExact& exact, const BoundOptions& options, BoundCache& cache)
-      : graph_(graph), trace_(trace), exact_(exact), options_(options), cache_(cache), normed_(graph) {
+  Walk(const Graph& graph, const Trace& trace, const KnownExact& exact, const FoundArithmetics& found,
+       const BoundOptions& options, BoundCache& cache)
+      : graph_(graph), trace_(trace), exact_(exact), found_(found), options_(options), cache_(cache), normed_(graph) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic, &graph);
     setting_.threads = options.threads;
     setting_.is_own_run = is_own_run(trace);
     setting_.machine.stores_inside = !setting_.is_own_run;
+    if (!found_.empty()) setting_.found = &found_;
     folklore_u_ = folklore_unit_roundoff(trace.arithmetic);
     states_.resize(graph.values.size());
     start();
@@ -211,6 +224,9 @@ private:
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       if (graph_.is_constant(id)) states_[id].kept = &cache_.constant(graph_.value(id).constant);
     }
+    if (!found_.empty() && found_.size() != graph_.nodes.size())
+      throw ShapeMismatch("bounds: there are " + std::to_string(found_.size()) + " found arithmetics for " +
+                          std::to_string(graph_.nodes.size()) + " nodes");
     require_fitting(exact_.local, "local");
     require_fitting(exact_.network, "certified");
     const Inputs used = used_inputs(graph_, trace_);
@@ -283,7 +299,7 @@ private:
     LayerBounds layer;
     layer.fan_in = fan_in(graph_, node, shapes_);
     if (exact_.local != nullptr && options_.tests_readings)
-      layer.readings = test_readings(view, setting_of(node), (*exact_.local)[index]);
+      layer.readings = test_readings(view, declared_setting_of(node), (*exact_.local)[index]);
     layer.gamma_n = layer.fan_in > 0 ? gamma(layer.fan_in, setting_.machine.u).value() : 0.0;
     if (wants_shadow_alone()) {
       bounds_.layers.push_back(std::move(layer));
@@ -291,17 +307,20 @@ private:
     }
 
     Stopwatch watch;
-    LocalBound local = local_bound(view, setting_of(node));
+    const Setting setting = setting_of(index);
+    LocalBound local = local_bound(view, setting);
     if (exact_.local != nullptr && !local.probabilistic.empty())
-      model_fits_ = try_on_data(view, setting_of(node), (*exact_.local)[index], local) && model_fits_;
+      model_fits_ = try_on_data(view, setting, (*exact_.local)[index], local) && model_fits_;
     const double local_seconds = watch.lap();
     follow(index, view, local);
     state.sums = std::move(local.sums);
     const double forward_seconds = watch.lap();
 
     const Shape& shape = state.used.shape;
-    layer.accumulated.push_back(
-        result_of(BoundKind::forward, "T-40", state.conditions, shape, state.error, forward_seconds));
+    std::set<std::string> conditions = state.conditions;
+    conditions.insert(state.found.begin(), state.found.end());
+    note_assumptions(state.found);
+    layer.accumulated.push_back(result_of(BoundKind::forward, "T-40", conditions, shape, state.error, forward_seconds));
     add_folklore(node, state, layer, !local.kappa.empty());
     if (!local.kappa.empty()) layer.kappa = Tensor<double>(shape, std::move(local.kappa));
     const auto add_first = [&](BoundKind kind, std::string theorem, std::vector<double>& values) {
@@ -318,8 +337,22 @@ private:
     bounds_.layers.push_back(std::move(layer));
   }
 
+  bool is_found(std::size_t index) const { return !found_.empty() && found_[index]; }
+
+  /// The setting of a node in the recorded run: that of the kernel which was found, else the declared one.
+  Setting setting_of(std::size_t index) const {
+    const Node& node = graph_.nodes[index];
+    Setting setting = declared_setting_of(node);
+    if (!is_found(index)) return setting;
+    setting.arithmetic = &*found_[index];
+    setting.is_own_run = false;
+    setting.machine = machine_of(*found_[index], &graph_);
+    setting.machine = machine_at(setting.machine, graph_.value(node.output).type, false);
+    return setting;
+  }
+
   /// The cache of packed operands is used only if the node's second operand is a constant.
-  Setting setting_of(const Node& node) const {
+  Setting declared_setting_of(const Node& node) const {
     Setting setting = setting_;
     setting.machine = machine_at(setting.machine, graph_.value(node.output).type, false);
     if (node.inputs.size() > 1 && graph_.is_constant(node.inputs[1])) setting.operands = &cache_;
@@ -345,11 +378,19 @@ private:
     BoundOptions options = options_;
     options.requests = {BoundKind::shadow};
     const auto shadow_of = [&](const Trace& run) {
-      return Walk(graph_, run, {nullptr, exact_.network}, options, cache_).run();
+      return Walk(graph_, run, {nullptr, exact_.network}, {}, options, cache_).run();
     };
     std::vector<const Tensor<double>*> layers;
     for (const Node& node : graph_.nodes) layers.push_back(&states_[node.output].used);
     bounds::add_replay(graph_, trace_, layers, options_, setting_, shadow_of, bounds_);
+  }
+
+  /// The conditions of bounds of a node, with the declared arithmetic in the place of one that was found.
+  std::set<std::string> declared_conditions(std::size_t index, std::set<std::string> conditions) const {
+    if (!is_found(index)) return conditions;
+    for (const std::string& condition : conditions_of(*found_[index])) conditions.erase(condition);
+    if (!setting_.is_own_run) conditions.merge(conditions_of(trace_.arithmetic));
+    return conditions;
   }
 
   /// Computes the `forward` bound of a node (T-40): the propagated errors of its inputs plus its local bound.
@@ -360,12 +401,15 @@ private:
     for (const ValueId id : node.inputs) {
       radii.push_back(states_[id].error);
       state.conditions.insert(states_[id].conditions.begin(), states_[id].conditions.end());
+      state.found.insert(states_[id].found.begin(), states_[id].found.end());
       state.products.insert(states_[id].products.begin(), states_[id].products.end());
     }
-    state.conditions.insert(local.conditions.begin(), local.conditions.end());
+    const std::set<std::string> own_conditions = declared_conditions(index, local.conditions);
+    state.conditions.insert(own_conditions.begin(), own_conditions.end());
+    if (is_found(index)) state.found.insert(found_condition);
     if (!local.kappa.empty() || has_products(node.op)) state.products.insert(index);
     const std::vector<double> own = local.best();
-    state.error = propagate(view, radii, own, setting_of(node));
+    state.error = propagate(view, radii, own, declared_setting_of(node));
     theorems::add_local_errors(own, state.error);
     normed_.limit(view, state.error);
     for (std::size_t i = 0; i < state.error.size(); ++i)
@@ -385,7 +429,7 @@ private:
     const auto element = static_cast<std::int64_t>(*at);
     std::string reason =
         std::isfinite(state.used.values[*at])
-            ? infinite_reason(view, radii, *at, setting_of(graph_.nodes[index]).machine.output->largest)
+            ? infinite_reason(view, radii, *at, declared_setting_of(graph_.nodes[index]).machine.output->largest)
             : "the run's own value is not finite";
     bounds_.infinite.push_back({Question::this_run, index, element / size, element % size, std::move(reason)});
   }
@@ -447,6 +491,7 @@ private:
   const Graph& graph_;
   const Trace& trace_;
   const KnownExact exact_;
+  const FoundArithmetics found_;
   const BoundOptions& options_;
   BoundCache& cache_;
   NormedValues normed_;
@@ -490,9 +535,9 @@ Bounder::~Bounder() = default;
 Bounder::Bounder(Bounder&&) noexcept = default;
 Bounder& Bounder::operator=(Bounder&&) noexcept = default;
 
-Bounds Bounder::operator()(const Trace& trace, const KnownExact& exact) const {
+Bounds Bounder::operator()(const Trace& trace, const KnownExact& exact, const FoundArithmetics& found) const {
   require_sound_environment();
-  return bounds::Walk(state_->graph, trace, exact, state_->options, state_->cache).run();
+  return bounds::Walk(state_->graph, trace, exact, found, state_->options, state_->cache).run();
 }
 
 Magnitude Bounder::spectral_norm(ValueId constant) const {

@@ -1,6 +1,8 @@
 #include "evaluate/kernel_family.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -31,26 +33,158 @@ std::vector<TensorCore> units_of(FormatId operands) {
   return {};
 }
 
+/// The ways to add `count` sums that differ; vectors of four numbers have lanes alone.
+std::vector<Combination> ways_to_add(std::size_t count, bool are_lanes) {
+  std::vector<Combination> ways = {Combination::sequential};
+  if (count > 3) ways.push_back(Combination::neighbours);
+  if (count > 2) ways.push_back(Combination::halves);
+  if (are_lanes && count > 4 && std::has_single_bit(count)) ways.push_back(Combination::fours);
+  return ways;
+}
+
+/// The ways to add parts that differ; parts with parts inside are added one after the other.
+std::vector<SumParts> ways_to_add(const SumParts& dealt, const SumJoins& joins) {
+  if (dealt.tree != SumTree::dealt) return {dealt};
+  std::vector<Combination> outer = {Combination::sequential}, inner = outer;
+  if (joins.within > 0) {
+    inner = ways_to_add(static_cast<std::size_t>(dealt.inside.parts), true);
+  } else {
+    const bool has_lanes = dealt.dealing.kind == Dealing::Kind::interleaved;
+    outer = ways_to_add(has_lanes ? static_cast<std::size_t>(dealt.dealing.parts) : joins.parts(), has_lanes);
+  }
+  std::vector<SumParts> all;
+  for (const Combination of_parts : outer)
+    for (const Combination within : inner) all.push_back({dealt.dealing, of_parts, dealt.inside, within});
+  return all;
+}
+
+/// What tells lists of numbers apart: two hashes of 64 bits. Lists that are taken for each other by chance, one in 2^100,
+/// would leave a kernel out.
+class ListKey {
+public:
+  template <class Number>
+  void add(const std::vector<Number>& list) {
+    for (const Number number : list) add(static_cast<std::uint64_t>(number));
+    add(~std::uint64_t{0});
+  }
+  void add(std::uint64_t number) {
+    first_ = (first_ ^ number) * 0x9e3779b97f4a7c15;
+    first_ ^= first_ >> 29;
+    second_ = (second_ + number) * 0xc2b2ae3d27d4eb4f;
+    second_ ^= second_ >> 31;
+  }
+  std::pair<std::uint64_t, std::uint64_t> value() const { return {first_, second_}; }
+
+private:
+  std::uint64_t first_ = 1, second_ = 2;
+};
+
 /// Collects dealings that differ.
 class Dealings {
 public:
   explicit Dealings(std::int64_t k, std::int64_t block) : k_(k), block_(block) {}
 
-  void add(const Dealing& dealing) {
+  void add(const SumParts& parts) {
+    const Dealing& dealing = parts.dealing;
+    const bool is_balanced = dealing.kind == Dealing::Kind::balanced;
     const bool is_in_parts = dealing.run > 0 && dealing.run < k_;
-    if (is_in_parts && (dealing.run % block_ != 0 || (is_balanced(dealing) && dealing.multiple % block_ != 0))) return;
-    SumSchedule schedule = schedule_of(dealing, k_);
-    if (seen_.emplace(std::move(schedule.terms), std::move(schedule.ends)).second) found_.push_back(dealing);
+    if (is_in_parts && (dealing.run % block_ != 0 || (is_balanced && dealing.multiple % block_ != 0))) return;
+    const SumSchedule schedule = schedule_of(parts, k_);
+    ListKey chains;
+    chains.add(schedule.terms);
+    chains.add(schedule.ends);
+    const auto [found, is_new] = places_.try_emplace(chains.value(), found_.size());
+    if (is_new) found_.emplace_back();
+    for (const SumParts& way : ways_to_add(parts, schedule.joins)) {
+      const SumJoins joins = joins_of(way, k_);
+      ListKey key = chains;
+      for (const SumJoins::Join& join : joins.list) key.add(std::uint64_t{join.to} << 32 | join.from);
+      key.add(joins.within);
+      if (ways_.insert(key.value()).second) found_[found->second].push_back(way);
+    }
+    if (is_new && found_.back().empty()) found_.pop_back();
   }
 
-  std::vector<Dealing> take() { return std::move(found_); }
+  /// Slices and lanes of K terms.
+  void add_parts() {
+    using Kind = Dealing::Kind;
+    add({});
+    for (const std::int64_t slices :
+         {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 48, 64, 96, 128}) {
+      for (const std::int64_t multiple : {1, 4, 8, 16, 32, 64, 128}) {
+        const std::int64_t run = ((k_ + slices - 1) / slices + multiple - 1) / multiple * multiple;
+        if (run < k_) add({{Kind::contiguous, 1, run, 1}});
+      }
+    }
+    for (const std::int64_t run : {1,   2,   4,   8,   16,  24,  32,  48,  64,  96,  128, 192, 240,  256,  288, 320,
+                                   336, 352, 360, 384, 400, 416, 448, 480, 512, 576, 640, 768, 1024, 2048, 4096}) {
+      if (run >= k_) break;
+      add({{Kind::contiguous, 1, run, 1}});
+      for (const std::int64_t multiple : {1, 4, 8, 16, 24, 32}) add({{Kind::balanced, 1, run, multiple}});
+    }
+    for (const std::int64_t run : {1, 2, 4, 8, 16, 32, 64})
+      for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256})
+        if (parts * run <= 2 * k_) add({{Kind::interleaved, parts, run, 1}});
+  }
+
+  /// Lanes with a rest, blocks with lanes inside, and the blocks in which products of a matrix and a vector are added.
+  void add_blocks_of_lanes() {
+    using Kind = Dealing::Kind;
+    std::vector<Dealing> lanes;
+    for (const std::int64_t parts : {2, 4, 8, 16, 32})
+      for (const std::int64_t multiple : {1, 4, 8, 16, 32})
+        if (multiple == 1 || multiple > parts / 2) lanes.push_back({Kind::interleaved, parts, 1, multiple});
+    for (const Dealing& dealing : lanes) add({dealing});
+    for (const std::int64_t parts : {4, 8, 16, 32})
+      for (const std::int64_t multiple : {1, 4, 8})
+        for (const bool is_short_first : {false, true})
+          add({{Kind::interleaved, parts, 1, multiple, Dealing::Rest::together, is_short_first}});
+    for (const std::int64_t run : {4, 8, 16}) {
+      if (run >= k_) break;
+      for (const std::int64_t multiple : {1, 2, 4, 8}) {
+        const Dealing blocks{Kind::contiguous, 1, run, multiple, Dealing::Rest::one_by_one};
+        add({blocks});
+        for (const std::int64_t parts : {2, 4})
+          add({blocks, Combination::sequential, {Kind::interleaved, parts, 1, 1}});
+      }
+    }
+    for (const std::int64_t run : {64, 96, 128, 192, 240, 256, 320, 336, 352, 384, 448, 512, 640, 768, 1024, 2048}) {
+      if (run >= k_) break;
+      std::vector<Dealing> blocks = {{Kind::contiguous, 1, run, 1}};
+      for (const std::int64_t multiple : {1, 4, 8, 16}) blocks.push_back({Kind::balanced, 1, run, multiple});
+      for (const Dealing& outer : blocks)
+        for (const Dealing& inner : lanes) add({outer, Combination::sequential, inner});
+    }
+  }
+
+  /// Trees of libraries, and lanes to whose sum the rest is added.
+  void add_trees() {
+    using Kind = Dealing::Kind;
+    for (const std::int64_t parts : {4, 8, 16, 32, 64})
+      for (const std::int64_t multiple : {4, 8, 16, 32, 64})
+        if (multiple >= parts) add({{Kind::interleaved, parts, 1, multiple, Dealing::Rest::one_by_one}});
+    SumParts tree;
+    tree.tree = SumTree::halved;
+    add(tree);
+    tree.tree = SumTree::cascade;
+    for (const std::int64_t lanes : {1, 4, 8, 16}) {
+      for (const std::int64_t chains : {1, 4}) {
+        tree.lanes = lanes;
+        tree.chains = chains;
+        add(tree);
+      }
+    }
+  }
+
+  std::vector<DealtTerms> take() { return std::move(found_); }
 
 private:
-  static bool is_balanced(const Dealing& dealing) { return dealing.kind == Dealing::Kind::balanced; }
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
 
   std::int64_t k_, block_;
-  std::set<std::pair<std::vector<std::uint32_t>, std::vector<std::size_t>>> seen_;
-  std::vector<Dealing> found_;
+  std::map<Key, std::size_t> places_;  // in found_, by chains
+  std::set<Key> ways_;                 // chains and joins
+  std::vector<DealtTerms> found_;
 };
 
 }  // namespace
@@ -70,25 +204,18 @@ std::vector<PartEngine> engines_of(FormatId operands) {
   return engines;
 }
 
-std::vector<Dealing> dealings_of(std::int64_t k, std::int64_t block) {
-  using Kind = Dealing::Kind;
+std::vector<DealtTerms> dealings_of(std::int64_t k, std::int64_t block) {
   Dealings all(k, block);
-  all.add({});
-  for (const std::int64_t slices : {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 48, 64, 96, 128}) {
-    for (const std::int64_t multiple : {1, 4, 8, 16, 32, 64, 128}) {
-      const std::int64_t run = ((k + slices - 1) / slices + multiple - 1) / multiple * multiple;
-      if (run < k) all.add({Kind::contiguous, 1, run, 1});
-    }
-  }
-  for (const std::int64_t run : {1,   2,   4,   8,   16,  24,  32,  48,  64,  96,  128, 192, 240,  256,  288, 320,
-                                 336, 352, 360, 384, 400, 416, 448, 480, 512, 576, 640, 768, 1024, 2048, 4096}) {
-    if (run >= k) break;
-    all.add({Kind::contiguous, 1, run, 1});
-    for (const std::int64_t multiple : {1, 4, 8, 16, 24, 32}) all.add({Kind::balanced, 1, run, multiple});
-  }
-  for (const std::int64_t run : {1, 2, 4, 8, 16, 32, 64})
-    for (const std::int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256})
-      if (parts * run <= 2 * k) all.add({Kind::interleaved, parts, run, 1});
+  all.add_parts();
+  if (block == 1) all.add_blocks_of_lanes();
+  return all.take();
+}
+
+std::vector<DealtTerms> dealings_of_numbers(std::int64_t k) {
+  Dealings all(k, 1);
+  all.add_parts();
+  all.add_blocks_of_lanes();
+  all.add_trees();
   return all.take();
 }
 

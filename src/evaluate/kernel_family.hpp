@@ -26,7 +26,14 @@ struct PartEngine {
 /// operation is then an addition.
 std::vector<PartEngine> engines_of(FormatId operands);
 
-/// How K terms may be dealt to parts, those in which the same terms meet counted once; blocks of a matrix unit are not cut.
-std::vector<Dealing> dealings_of(std::int64_t k, std::int64_t block);
+/// Ways to add the parts of one dealing, which differ; the first adds them one after the other.
+using DealtTerms = std::vector<SumParts>;
+
+/// How K products may be dealt to parts; dealings in which the same products meet counted once. Blocks of a matrix unit are
+/// not cut, and have no parts within parts.
+std::vector<DealtTerms> dealings_of(std::int64_t k, std::int64_t block);
+
+/// The same for sums of K numbers: trees of libraries, too, and terms that are added last.
+std::vector<DealtTerms> dealings_of_numbers(std::int64_t k);
 
 }  // namespace driftbound

@@ -14,7 +14,10 @@
 #include "driftbound/model/layout.hpp"
 #include "driftbound/num/errors.hpp"
 #include "evaluate/kernel_family.hpp"
+#include "evaluate/recorded_numbers.hpp"
+#include "evaluate/row_search.hpp"
 #include "linalg/scheduled_sums.hpp"
+#include "model/windows.hpp"
 
 namespace driftbound {
 namespace {
@@ -30,39 +33,92 @@ struct LaneGroup {
   std::size_t count = 0;  ///< lanes in use
 };
 
-/// The numbers of a stored tensor; those of float32 are read where they lie.
-class Numbers {
+/// The axes that a mean is taken over; empty: the op is none.
+std::optional<std::vector<std::int64_t>> axes_of_mean(const Op& op, const Shape& shape) {
+  if (const auto* mean = std::get_if<op::ReduceMean>(&op)) return mean->axes;
+  if (!std::holds_alternative<op::GlobalAveragePool>(op)) return std::nullopt;
+  std::vector<std::int64_t> axes(shape.size() < 2 ? 0 : shape.size() - 2);
+  std::iota(axes.begin(), axes.end(), 2);
+  return axes;
+}
+
+/// The products of the numbers of a convolution.
+class ConvolutionPlan {
 public:
-  explicit Numbers(const StoredTensor& stored) : stored_(&stored) {
-    if (stored.type() != ElementType::f32) converted_ = stored.to_double();
+  /// `together`: channels whose products at one place of the window follow each other.
+  /// Throws:    ShapeMismatch
+  ConvolutionPlan(const op::Conv& conv, const Shape& input, const Shape& weights, const Shape& result,
+                  std::int64_t together)
+      : input_(input), result_(result), axes_(window_axes(conv.geometry, {weights.begin() + 2, weights.end()}, input)) {
+    channels_ = weights[1];
+    outputs_of_group_ = weights[0] / std::max<std::int64_t>(conv.groups, 1);
+    for (const WindowAxis& axis : axes_) places_ *= axis.kernel;
+    for (std::int64_t first = 0; first < channels_; first += together)
+      for (std::int64_t place = 0; place < places_; ++place)
+        for (std::int64_t c = first; c < std::min(first + together, channels_); ++c) terms_.push_back({c, place});
   }
-  const Shape& shape() const { return stored_->shape(); }
-  double operator[](std::size_t i) const {
-    if (converted_) return converted_->values[i];
-    float x = 0.0f;
-    std::memcpy(&x, stored_->bytes().data() + i * sizeof x, sizeof x);
-    return static_cast<double>(x);
+
+  std::int64_t terms() const { return static_cast<std::int64_t>(terms_.size()); }
+
+  /// Calls visit(x, w) with the places of the factors of term after term of element e; x is empty in the padding.
+  template <class Visit>
+  void for_each_term(std::int64_t e, const Visit& visit) const {
+    std::vector<std::int64_t> out(axes_.size());
+    for (std::size_t i = axes_.size(); i-- > 0; e /= axes_[i].output) out[i] = e % axes_[i].output;
+    const std::int64_t channel = e % result_[1], sample = e / result_[1];
+    const std::int64_t first = channel / outputs_of_group_ * channels_;
+    for (const Term& term : terms_) {
+      std::int64_t rest = term.place, offset = 0, stride = 1;
+      bool is_inside = true;
+      for (std::size_t i = axes_.size(); i-- > 0; rest /= axes_[i].kernel) {
+        const std::int64_t at = out[i] * axes_[i].stride - axes_[i].before + rest % axes_[i].kernel * axes_[i].dilation;
+        is_inside = is_inside && at >= 0 && at < axes_[i].input;
+        offset += at * stride;
+        stride *= axes_[i].input;
+      }
+      offset += (sample * input_[1] + first + term.channel) * stride;
+      visit(is_inside ? std::optional(static_cast<std::size_t>(offset)) : std::nullopt,
+            static_cast<std::size_t>((channel * channels_ + term.channel) * places_ + term.place));
+    }
   }
 
 private:
-  const StoredTensor* stored_;
-  std::optional<Tensor<double>> converted_;
+  struct Term {
+    std::int64_t channel = 0, place = 0;
+  };
+  Shape input_, result_;
+  std::vector<WindowAxis> axes_;
+  std::int64_t channels_ = 1, outputs_of_group_ = 1, places_ = 1;
+  std::vector<Term> terms_;
 };
 
-/// One evaluation of a product.
-class RecordedProduct {
+/// One evaluation of a product or a convolution, or of sums of numbers, which are products with 1.
+class RecordedSums {
 public:
-  RecordedProduct(const Graph& graph, std::size_t node, const Trace& trace)
-      : node_(graph.nodes[node]),
-        a_(value_of(graph, node_.inputs[0], trace)),
-        b_(value_of(graph, node_.inputs[1], trace)),
-        y_(trace.layers[node].output) {
+  RecordedSums(const Graph& graph, std::size_t node, const Trace& trace, std::int64_t together)
+      : node_(graph.nodes[node]), a_(value_of(graph, node_.inputs[0], trace)), y_(trace.layers[node].output) {
     if (const auto* gemm = std::get_if<op::Gemm>(&node_.op)) {
-      plan_ = plan_product(*gemm, a_.shape(), b_.shape());
+      b_.emplace(value_of(graph, node_.inputs[1], trace));
+      plan_ = plan_product(*gemm, a_.shape(), b_->shape());
       alpha_ = static_cast<float>(gemm->alpha);
       if (node_.inputs.size() > 2) take_addend(value_of(graph, node_.inputs[2], trace), gemm->beta);
+    } else if (const auto* matmul = std::get_if<op::MatMul>(&node_.op)) {
+      b_.emplace(value_of(graph, node_.inputs[1], trace));
+      plan_ = plan_product(*matmul, a_.shape(), b_->shape());
+    } else if (const auto* conv = std::get_if<op::Conv>(&node_.op)) {
+      b_.emplace(value_of(graph, node_.inputs[1], trace));
+      convolution_.emplace(*conv, a_.shape(), b_->shape(), y_.shape(), together);
+      plan_.batches = plan_.n = 1;
+      plan_.m = size();
+      plan_.k = convolution_->terms();
+      if (node_.inputs.size() > 2) take_addend_of_channels(value_of(graph, node_.inputs[2], trace));
     } else {
-      plan_ = plan_product(std::get<op::MatMul>(node_.op), a_.shape(), b_.shape());
+      const std::optional<std::vector<std::int64_t>> axes = axes_of_mean(node_.op, a_.shape());
+      is_mean_ = axes.has_value();
+      groups_ = axes ? plan_groups(*axes, a_.shape()) : plan_groups(node_.op, a_.shape());
+      plan_.batches = plan_.n = 1;
+      plan_.m = static_cast<std::int64_t>(groups_.groups.size());
+      plan_.k = static_cast<std::int64_t>(groups_.elements.size());
     }
     stored_ = stored_format(trace.arithmetic, graph.value(node_.output).type);
     fits_ = plan_.batches * plan_.m * plan_.n == size();
@@ -71,6 +127,9 @@ public:
   bool fits() const { return fits_; }
   const ProductPlan& plan() const { return plan_; }
   std::int64_t size() const { return element_count(y_.shape()); }
+  bool is_product() const { return b_.has_value(); }
+  bool has_fractions() const { return a_.has_fractions(); }
+  bool is_mean() const { return is_mean_; }
   bool has_addend() const { return !addend_.empty(); }
   float alpha() const { return alpha_; }
   FormatId stored() const { return stored_; }
@@ -85,10 +144,24 @@ public:
       is_usable = is_usable && std::isfinite(x) && static_cast<double>(x) == value;
       return x;
     };
-    for (std::int64_t k = 0; k < plan_.k && is_usable; ++k) {
+    if (convolution_) {
+      std::size_t place = lane;
+      convolution_->for_each_term(e, [&](std::optional<std::size_t> x, std::size_t w) {
+        group.a[place] = x ? take(a_[*x]) : 0.0f;
+        group.b[place] = take((*b_)[w]);
+        place += sum_lanes;
+      });
+    }
+    for (std::int64_t k = 0; k < plan_.k && is_usable && !convolution_; ++k) {
       const std::size_t place = static_cast<std::size_t>(k) * sum_lanes + lane;
-      group.a[place] = take(a_[plan_.a_index(batch, i, k)]);
-      group.b[place] = take(b_[plan_.b_index(batch, k, j)]);
+      if (b_) {
+        group.a[place] = take(a_[plan_.a_index(batch, i, k)]);
+        group.b[place] = take((*b_)[plan_.b_index(batch, k, j)]);
+      } else {
+        group.a[place] =
+            take(a_[groups_.groups[static_cast<std::size_t>(e)] + groups_.elements[static_cast<std::size_t>(k)]]);
+        group.b[place] = 1.0f;
+      }
     }
     group.recorded[lane] = take(y_[static_cast<std::size_t>(e)]);
     group.addend[lane] = addend_.empty() ? 0.0f : addend_[static_cast<std::size_t>(e)];
@@ -97,12 +170,6 @@ public:
   }
 
 private:
-  static const StoredTensor& value_of(const Graph& graph, ValueId id, const Trace& trace) {
-    if (graph.is_constant(id)) return graph.value(id).constant;
-    if (const std::optional<std::size_t> node = graph.producer(id)) return trace.layers[*node].output;
-    return trace.inputs.at(graph.value(id).name);
-  }
-
   void take_addend(const StoredTensor& stored, double beta) {
     const Numbers bias(stored);
     const BroadcastIndex index(bias.shape(), y_.shape());
@@ -111,13 +178,25 @@ private:
     for (std::size_t i = 0; i < addend_.size(); ++i) addend_[i] = factor * static_cast<float>(bias[index(i)]);
   }
 
+  void take_addend_of_channels(const StoredTensor& stored) {
+    const Numbers bias(stored);
+    const Shape& shape = y_.shape();
+    const std::size_t of_channel = static_cast<std::size_t>(size() / (shape[0] * shape[1]));
+    const auto channels = static_cast<std::size_t>(shape[1]);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(size()); ++i)
+      addend_.push_back(static_cast<float>(bias[i / of_channel % channels]));
+  }
+
   const Node& node_;
-  Numbers a_, b_, y_;
+  Numbers a_, y_;
+  std::optional<Numbers> b_;  ///< empty: sums of numbers
   ProductPlan plan_;
+  std::optional<ConvolutionPlan> convolution_;
+  GroupPlan groups_;
   std::vector<float> addend_;
   float alpha_ = 1.0f;
   FormatId stored_ = FormatId::fp32;
-  bool fits_ = false;
+  bool fits_ = false, is_mean_ = false;
 };
 
 /// A group as kernels read it, for every reading that was asked for.
@@ -151,25 +230,12 @@ private:
   std::map<std::pair<FormatId, Rounding>, linalg::SumOperands> read_;
 };
 
-/// What members share: how their operands are read, what adds up a part, and which parts there are.
-struct PartsOfMembers {
+/// Members whose chains are the same: how their operands are read, what adds up a chain, and which chains there are.
+struct MembersOfChains {
   OperandChoice choice;
   PartEngine engine;
-  Dealing dealing;
   bool from_addend = false;
-  std::vector<std::pair<Combination, AddendPlace>> members;
-
-  ProductKernel kernel(std::size_t member) const {
-    ProductKernel kernel;
-    kernel.operands = choice.format;
-    kernel.operand_rounding = choice.rounding;
-    kernel.matrix_unit = engine.matrix_unit;
-    kernel.fma = engine.fma;
-    kernel.dealing = dealing;
-    kernel.combination = members[member].first;
-    kernel.addend = members[member].second;
-    return kernel;
-  }
+  std::vector<ProductKernel> members;
 };
 
 std::int64_t block_of(const PartEngine& engine) {
@@ -179,97 +245,163 @@ std::int64_t block_of(const PartEngine& engine) {
 /// How many lanes of a group have the recorded number.
 class Matching {
 public:
-  Matching(const RecordedProduct& product, const LaneGroup& group) : product_(product), group_(group) {}
+  Matching(const RecordedSums& sums, const LaneGroup& group) : sums_(sums), group_(group) {}
 
-  std::int64_t matches(const std::vector<float>& parts, Combination combination, AddendPlace place) const {
-    return std::popcount(mask(parts, combination, place));
+  /// By member: the lanes with the recorded number.
+  std::vector<std::uint32_t> masks(const MembersOfChains& shared, GroupReadings& readings) const {
+    const std::int64_t k = sums_.plan().k;
+    const SumSchedule schedule = schedule_of(shared.members.front().parts, k);
+    const std::vector<float> chains =
+        linalg::KernelSums(shared.members.front(), schedule)
+            .parts(readings.as(shared.choice), shared.from_addend ? group_.addend.data() : nullptr);
+    std::vector<std::uint32_t> all;
+    const SumParts* parts = nullptr;
+    SumJoins joins;
+    for (const ProductKernel& member : shared.members) {
+      if (parts == nullptr || !(*parts == member.parts)) joins = joins_of(member.parts, k);
+      parts = &member.parts;
+      all.push_back(mask(chains, joins, member));
+    }
+    return all;
   }
 
-  /// The lanes with the recorded number.
-  std::uint32_t mask(const std::vector<float>& parts, Combination combination, AddendPlace place) const {
-    Lanes sums =
-        linalg::combined(parts, combination, place == AddendPlace::before_parts ? group_.addend.data() : nullptr);
+private:
+  std::uint32_t mask(const std::vector<float>& chains, const SumJoins& joins, const ProductKernel& member) const {
+    Lanes sums = linalg::combined(chains, joins, linalg::PartRounding(member),
+                                  member.addend == AddendPlace::before_parts ? group_.addend.data() : nullptr);
     std::uint32_t equal = 0;
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
-      float sum = product_.alpha() == 1.0f ? sums[lane] : product_.alpha() * sums[lane];
-      if (place == AddendPlace::last && product_.has_addend()) sum += group_.addend[lane];
-      equal |= (stored(sum) == group_.recorded[lane] ? 1U : 0U) << lane;
+      float sum = sums_.alpha() == 1.0f ? sums[lane] : sums_.alpha() * sums[lane];
+      if (member.addend == AddendPlace::last && sums_.has_addend()) sum += group_.addend[lane];
+      equal |= (stored(scaled(sum, member.scaling)) == group_.recorded[lane] ? 1U : 0U) << lane;
     }
     return equal;
   }
 
-private:
-  float stored(float x) const {
-    if (product_.stored() == FormatId::fp32 || product_.stored() == FormatId::fp64) return x;
-    return static_cast<float>(round_to(static_cast<double>(x), format(product_.stored()), Rounding::nearest_even));
+  float scaled(float sum, Scaling scaling) const {
+    const auto n = static_cast<float>(sums_.plan().k);
+    if (scaling == Scaling::none) return sum;
+    return scaling == Scaling::divided ? sum / n : sum * (1.0f / n);
   }
 
-  const RecordedProduct& product_;
+  float stored(float x) const {
+    if (sums_.stored() == FormatId::fp32 || sums_.stored() == FormatId::fp64) return x;
+    return static_cast<float>(round_to(static_cast<double>(x), format(sums_.stored()), Rounding::nearest_even));
+  }
+
+  const RecordedSums& sums_;
   const LaneGroup& group_;
 };
 
-std::vector<float> part_sums(const PartsOfMembers& shared, GroupReadings& readings, const LaneGroup& group) {
-  const ProductKernel kernel = shared.kernel(0);
-  const SumSchedule schedule = schedule_of(shared.dealing, readings.as(shared.choice).k);
-  return linalg::KernelSums(kernel, schedule)
-      .parts(readings.as(shared.choice), shared.from_addend ? group.addend.data() : nullptr);
-}
+/// The ways to deal out the terms of a sum, by the block of products that no part may cut.
+class AllDealings {
+public:
+  explicit AllDealings(const RecordedSums& sums) : k_(sums.plan().k), of_products_(sums.is_product()) {}
+
+  const std::vector<DealtTerms>& in_blocks(std::int64_t block) {
+    const auto [found, is_new] = found_.try_emplace(block);
+    if (is_new) found->second = of_products_ ? dealings_of(k_, block) : dealings_of_numbers(k_);
+    return found->second;
+  }
+
+private:
+  std::int64_t k_;
+  bool of_products_;
+  std::map<std::int64_t, std::vector<DealtTerms>> found_;
+};
 
 /// The members for sums of k terms by how their operands are read.
 class Family {
 public:
-  explicit Family(const RecordedProduct& product) : product_(product), k_(product.plan().k) {}
+  Family(const RecordedSums& sums, AllDealings& dealings) : sums_(sums), dealings_(dealings) {}
 
   /// Members whose operands are read in one way. Empty where the group's numbers do not tell this from a way before it,
   /// except for matrix units, which numbers that are narrow already may have gone through.
-  std::vector<PartsOfMembers> read_as(const OperandChoice& choice, GroupReadings& readings) {
+  std::vector<MembersOfChains> read_as(const OperandChoice& choice, GroupReadings& readings) {
     const linalg::SumOperands& read = readings.as(choice);
     const auto is_read = [&](const linalg::SumOperands* known) { return known->a == read.a && known->b == read.b; };
     const bool is_known = std::any_of(seen_.begin(), seen_.end(), is_read);
     const bool is_narrow_already = choice.rounding == Rounding::nearest_even && is_read(&readings.as({}));
-    std::vector<PartsOfMembers> members;
+    std::vector<MembersOfChains> members;
     if (is_known && !is_narrow_already) return members;
     seen_.push_back(&read);
+    if (!sums_.is_product()) {
+      add(choice, {std::nullopt, false}, members);
+      return members;
+    }
     for (const PartEngine& engine : engines_of(choice.format))
-      if (!is_known || engine.matrix_unit)
-        for (const Dealing& dealing : dealings(block_of(engine))) add(choice, engine, dealing, members);
+      if (!is_known || engine.matrix_unit) add(choice, engine, members);
     return members;
   }
 
 private:
-  const std::vector<Dealing>& dealings(std::int64_t block) {
-    const auto [found, is_new] = dealings_.try_emplace(block);
-    if (is_new) found->second = dealings_of(k_, block);
-    return found->second;
+  void add(const OperandChoice& choice, const PartEngine& engine, std::vector<MembersOfChains>& members) {
+    for (const DealtTerms& dealt : dealings_.in_blocks(block_of(engine))) add(choice, engine, dealt, members);
   }
 
-  void add(const OperandChoice& choice, const PartEngine& engine, const Dealing& dealing,
-           std::vector<PartsOfMembers>& members) const {
-    const auto parts = static_cast<std::int64_t>(schedule_of(dealing, k_).ends.size());
-    const bool is_of_single_products = parts == k_ && k_ > 1;  // a chain of rounded products, if added in sequence
-    const bool has_addend = product_.has_addend() && product_.alpha() == 1.0f;
-    if (is_of_single_products && engine.fma && choice.format == FormatId::fp32) return;
-    PartsOfMembers shared{choice, engine, dealing, false, {}};
-    if (!is_of_single_products) shared.members.emplace_back(Combination::sequential, AddendPlace::last);
-    if (parts > 3) shared.members.emplace_back(Combination::neighbours, AddendPlace::last);
-    if (parts > 2) shared.members.emplace_back(Combination::halves, AddendPlace::last);
-    if (has_addend && parts > 1 && !is_of_single_products)
-      shared.members.emplace_back(Combination::sequential, AddendPlace::before_parts);
+  void add(const OperandChoice& choice, const PartEngine& engine, const DealtTerms& dealt,
+           std::vector<MembersOfChains>& members) const {
+    const std::int64_t k = sums_.plan().k;
+    const auto chains = static_cast<std::int64_t>(joins_of(dealt.front(), k).chains);
+    const bool are_single = chains == k && k > 1;  // a chain of rounded products, if added in sequence
+    const bool has_addend = sums_.has_addend() && sums_.alpha() == 1.0f;
+    if (are_single && engine.fma && choice.format == FormatId::fp32) return;
+    MembersOfChains shared{choice, engine, false, {}};
+    ProductKernel member;
+    member.of_products = sums_.is_product();
+    member.operands = choice.format;
+    member.operand_rounding = choice.rounding;
+    member.matrix_unit = engine.matrix_unit;
+    member.fma = engine.fma;
+    for (const SumParts& way : dealt) {
+      member.parts = way;
+      const SumJoins joins = joins_of(way, k);
+      const bool in_sequence = way.combination == Combination::sequential;
+      if (are_single && in_sequence && way.tree == SumTree::dealt && joins.within == 0) continue;
+      add_scaled(member, shared.members);
+      if (!in_sequence || joins.parts() < 2 || are_single) continue;
+      if (has_addend) add_from(member, AddendPlace::before_parts, shared.members);
+      if (way.dealing.kind == Dealing::Kind::contiguous) add_rounded(member, has_addend, shared.members);
+    }
     if (!shared.members.empty()) members.push_back(shared);
-    if (!has_addend || parts > 1 || engine.matrix_unit) return;
+    if (!has_addend || chains > 1 || engine.matrix_unit) return;
     shared.from_addend = true;
-    shared.members = {{Combination::sequential, AddendPlace::chain_start}};
-    members.push_back(shared);
+    shared.members.clear();
+    add_from(member, AddendPlace::chain_start, shared.members);
+    members.push_back(std::move(shared));
   }
 
-  const RecordedProduct& product_;
-  std::int64_t k_;
-  std::map<std::int64_t, std::vector<Dealing>> dealings_;
+  static void add_from(ProductKernel member, AddendPlace place, std::vector<ProductKernel>& members) {
+    member.addend = place;
+    members.push_back(std::move(member));
+  }
+
+  void add_scaled(ProductKernel member, std::vector<ProductKernel>& members) const {
+    if (!sums_.is_mean()) return members.push_back(std::move(member));
+    for (const Scaling scaling : {Scaling::divided, Scaling::multiplied}) {
+      member.scaling = scaling;
+      members.push_back(member);
+    }
+  }
+
+  /// Slices of products of bf16 or fp16 numbers may be rounded to these before they are added, and their sums too.
+  static void add_rounded(ProductKernel member, bool has_addend, std::vector<ProductKernel>& members) {
+    member.part_format = member.operands;
+    if (member.operands != FormatId::bf16 && member.operands != FormatId::fp16) return;
+    for (const bool of_sums : {false, true}) {
+      member.rounds_sums_of_parts = of_sums;
+      members.push_back(member);
+      if (has_addend) add_from(member, AddendPlace::before_parts, members);
+    }
+  }
+
+  const RecordedSums& sums_;
+  AllDealings& dealings_;
   std::vector<const linalg::SumOperands*> seen_;
 };
 
 /// Sum of squares of the distances of a group's recorded numbers from the exact sums of operands read in one way.
-double squared_distance(const RecordedProduct& product, const LaneGroup& group, const linalg::SumOperands& read) {
+double squared_distance(const RecordedSums& product, const LaneGroup& group, const linalg::SumOperands& read) {
   double sum_of_squares = 0.0;
   for (std::size_t lane = 0; lane < group.count; ++lane) {
     double sum = 0.0;
@@ -300,20 +432,31 @@ class KernelSearch::Work {
   static constexpr std::size_t most_alike = 8;
 
 public:
-  Work(const Graph& graph, std::size_t node, std::int64_t most_work)
+  /// `together`: of convolutions, channels whose products at one place of the window follow each other; else 0.
+  Work(const Graph& graph, std::size_t node, std::int64_t most_work, std::int64_t together)
       : graph_(graph),
         node_(node),
         most_work_(most_work),
+        together_(together),
         products_left_(most_work > 0 ? std::int64_t{1} << 24 : std::int64_t{1} << 28) {
-    const Op& op = graph.nodes[node].op;
-    if (!std::holds_alternative<op::Gemm>(op) && !std::holds_alternative<op::MatMul>(op))
-      finding_.why_not = "the family has products of matrices alone";
+    if (!has_kernels(graph.nodes[node].op))
+      finding_.why_not = "the family has products, sums, means, softmax and norms of rows alone";
+    if (has_row_kernels(graph.nodes[node].op)) rows_.emplace(graph, node, most_work);
   }
 
   bool add(const Trace& evaluation) {
+    if (rows_) return rows_->add(evaluation);
     if (!finding_.why_not.empty() || (is_started_ && (finding_.members_left == 0 || products_left_ <= 0))) return false;
-    const RecordedProduct product(graph_, node_, evaluation);
+    const RecordedSums product(graph_, node_, evaluation, together_);
     finding_.k = product.plan().k;
+    if (!product.has_fractions()) {
+      finding_.why_not = "its numbers are integers";
+      return false;
+    }
+    if (!is_started_ && is_long(product.plan().k)) {
+      finding_.why_not = "sums of " + std::to_string(product.plan().k) + " terms take long to search";
+      return false;
+    }
     if (!product.fits() || product.plan().k < 1 || product.size() == 0) {
       if (!is_started_) finding_.why_not = "it has no sums";
       return false;
@@ -322,10 +465,21 @@ public:
     Elements elements(product);
     if (!is_started_ && !start(product, evaluation, elements)) return false;
     confirm(product, elements);
-    return !left_.empty() && finding_.compared - compared == product.size();
+    return !(left_.empty() && mixed_.empty()) && finding_.compared - compared == product.size();
   }
 
   KernelFinding finding() const {
+    if (rows_) return rows_->finding();
+    KernelFinding finding = found();
+    if (together_ == 0) return finding;
+    if (finding.kernel) finding.kernel->channels_together = together_;
+    for (KernelShare& other : finding.others) other.kernel.channels_together = together_;
+    for (ProductKernel& other : finding.alike) other.channels_together = together_;
+    return finding;
+  }
+
+private:
+  KernelFinding found() const {
     KernelFinding finding = finding_;
     if (!finding.why_not.empty()) return finding;
     if (!is_started_) {
@@ -333,16 +487,16 @@ public:
       return finding;
     }
     if (!mixed_.empty()) {
-      finding.kernel = mixed_.front().member.kernel(0);
+      finding.kernel = mixed_.front().member.members.front();
       finding.equal_bits = mixed_.front().numbers;
       for (std::size_t i = 1; i < mixed_.size(); ++i)
-        finding.others.push_back({mixed_[i].member.kernel(0), mixed_[i].numbers});
+        finding.others.push_back({mixed_[i].member.members.front(), mixed_[i].numbers});
       finding.estimate_chance_hits = chance_hits(mixed_.back().numbers);
     } else if (!left_.empty()) {
-      finding.kernel = left_.front().kernel(0);
-      for (const PartsOfMembers& shared : left_)
-        for (std::size_t i = 0; i < shared.members.size(); ++i)
-          if (finding.alike.size() < most_alike) finding.alike.push_back(shared.kernel(i));
+      finding.kernel = left_.front().members.front();
+      for (const MembersOfChains& shared : left_)
+        for (const ProductKernel& member : shared.members)
+          if (finding.alike.size() < most_alike) finding.alike.push_back(member);
       finding.alike.erase(finding.alike.begin());
       finding.equal_bits = finding.compared;
       finding.estimate_chance_hits = chance_hits(finding.compared);
@@ -352,10 +506,15 @@ public:
     return finding;
   }
 
-private:
+  /// Whether sums of k terms have too many members to list them.
+  bool is_long(std::int64_t k) const {
+    constexpr std::int64_t most_terms = std::int64_t{1} << 18, fewest_members = 256;
+    return k > most_terms || (most_work_ > 0 && k * fewest_members > most_work_ && k > longest_searched_whole);
+  }
+
   /// One of several members that give all numbers together.
   struct MixedMember {
-    PartsOfMembers member;     ///< one
+    MembersOfChains member;    ///< one
     std::int64_t numbers = 0;  ///< that the ones before it do not give
   };
 
@@ -368,7 +527,7 @@ private:
   /// Elements of a product, in an order that uses rows and columns evenly.
   class Elements {
   public:
-    explicit Elements(const RecordedProduct& product) : product_(product) {
+    explicit Elements(const RecordedSums& product) : product_(product) {
       const std::int64_t size = product.size();
       stride_ = static_cast<std::int64_t>(0.6180339887498949 * static_cast<double>(size)) | 1;
       while (std::gcd(stride_, size) != 1) stride_ += 2;
@@ -392,12 +551,12 @@ private:
       for (std::size_t i = 0; i < group.a.size(); ++i)
         if (i % sum_lanes >= group.count) group.a[i] = group.b[i] = 0.0f;
     }
-    const RecordedProduct& product_;
+    const RecordedSums& product_;
     std::int64_t stride_ = 1, place_ = 0, done_ = 0;
   };
 
   /// Compares all members with the first numbers. False where there is nothing to compare.
-  bool start(const RecordedProduct& product, const Trace& evaluation, Elements& elements) {
+  bool start(const RecordedSums& product, const Trace& evaluation, Elements& elements) {
     constexpr std::size_t groups_at_first = 8;
     const std::int64_t k = product.plan().k;
     std::vector<LaneGroup> groups;
@@ -409,15 +568,16 @@ private:
     std::vector<GroupReadings> readings;
     for (const LaneGroup& group : groups) readings.emplace_back(group, k);
     is_started_ = true;
-    Family family(product);
-    std::vector<PartsOfMembers> left;
+    if (!dealings_) dealings_.emplace(product);
+    Family family(product, *dealings_);
+    std::vector<MembersOfChains> left;
     for (const OperandChoice& choice : near_choices(product, evaluation.arithmetic, groups, readings)) {
       left_ = family.read_as(choice, readings.front());
       if (most_work_ > 0 && static_cast<std::int64_t>(left_.size()) * k > most_work_) {
         finding_.why_not = "sums of " + std::to_string(k) + " terms take long to search";
         return false;
       }
-      for (const PartsOfMembers& shared : left_) finding_.family += static_cast<std::int64_t>(shared.members.size());
+      for (const MembersOfChains& shared : left_) finding_.family += static_cast<std::int64_t>(shared.members.size());
       for (std::size_t i = 0; i < groups.size() && !left_.empty(); ++i)
         keep_matching(product, groups[i], readings[i], i * sum_lanes);
       left.insert(left.end(), std::make_move_iterator(left_.begin()), std::make_move_iterator(left_.end()));
@@ -431,17 +591,18 @@ private:
 
   /// Members that give all numbers together, where none does alone: the one that gives most, then the one that gives most of
   /// the rest. None where one of them might do so by chance, or where this would take long.
-  void mix(const RecordedProduct& product, const std::vector<OperandChoice>& choices,
-           const std::vector<LaneGroup>& groups, std::vector<GroupReadings>& readings) {
-    constexpr std::int64_t most_steps = std::int64_t{1} << 25;
+  void mix(const RecordedSums& product, const std::vector<OperandChoice>& choices, const std::vector<LaneGroup>& groups,
+           std::vector<GroupReadings>& readings) {
+    const std::int64_t most_steps = std::int64_t{1} << (most_work_ > 0 ? 25 : 29);
     constexpr double most_by_chance = 1e-3;
     constexpr std::size_t most_mixed = 3;
     if (finding_.family * product.plan().k * static_cast<std::int64_t>(groups.size()) > most_steps) return;
-    std::vector<PartsOfMembers> members;
+    std::vector<MembersOfChains> members;
     std::vector<std::vector<std::uint32_t>> masks;  // by member and group
-    Family family(product);
+    if (!dealings_) dealings_.emplace(product);
+    Family family(product, *dealings_);
     for (const OperandChoice& choice : choices)
-      for (const PartsOfMembers& shared : family.read_as(choice, readings.front()))
+      for (const MembersOfChains& shared : family.read_as(choice, readings.front()))
         add_masks(product, shared, groups, readings, members, masks);
     std::vector<std::uint32_t> open;
     for (const LaneGroup& group : groups) open.push_back((std::uint32_t{1} << group.count) - 1);
@@ -461,30 +622,26 @@ private:
     if (is_open()) mixed_.clear();
   }
 
-  static void add_masks(const RecordedProduct& product, const PartsOfMembers& shared,
+  static void add_masks(const RecordedSums& product, const MembersOfChains& shared,
                         const std::vector<LaneGroup>& groups, std::vector<GroupReadings>& readings,
-                        std::vector<PartsOfMembers>& members, std::vector<std::vector<std::uint32_t>>& masks) {
+                        std::vector<MembersOfChains>& members, std::vector<std::vector<std::uint32_t>>& masks) {
     const std::size_t first = masks.size();
-    for (const auto& member : shared.members) {
-      members.push_back(shared);
-      members.back().members = {member};
+    for (const ProductKernel& member : shared.members) {
+      members.push_back({shared.choice, shared.engine, shared.from_addend, {member}});
       masks.emplace_back();
     }
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const std::vector<float> parts = part_sums(shared, readings[g], groups[g]);
-      const Matching matching(product, groups[g]);
-      for (std::size_t i = 0; i < shared.members.size(); ++i)
-        masks[first + i].push_back(matching.mask(parts, shared.members[i].first, shared.members[i].second));
+      const std::vector<std::uint32_t> of_group = Matching(product, groups[g]).masks(shared, readings[g]);
+      for (std::size_t i = 0; i < of_group.size(); ++i) masks[first + i].push_back(of_group[i]);
     }
   }
 
   /// Counts what the members of a mixture give of a group; none are left where they do not give all.
-  void confirm_mixed(const RecordedProduct& product, const LaneGroup& group, GroupReadings& readings) {
+  void confirm_mixed(const RecordedSums& product, const LaneGroup& group, GroupReadings& readings) {
     const Matching matching(product, group);
     std::uint32_t open = (std::uint32_t{1} << group.count) - 1;
     for (MixedMember& one : mixed_) {
-      const auto& [combination, place] = one.member.members.front();
-      const std::uint32_t given = matching.mask(part_sums(one.member, readings, group), combination, place) & open;
+      const std::uint32_t given = matching.masks(one.member, readings).front() & open;
       one.numbers += std::popcount(given);
       open &= ~given;
     }
@@ -494,7 +651,7 @@ private:
   }
 
   /// Compares the members left with further numbers.
-  void confirm(const RecordedProduct& product, Elements& elements) {
+  void confirm(const RecordedSums& product, Elements& elements) {
     for (LaneGroup group = elements.next(); group.count > 0 && finding_.members_left > 0 && products_left_ > 0;
          group = elements.next()) {
       GroupReadings readings(group, product.plan().k);
@@ -507,9 +664,10 @@ private:
   }
 
   /// The ways to read operands that are worth a search: all for short sums, else those not far from the recorded numbers.
-  static std::vector<OperandChoice> near_choices(const RecordedProduct& product, const ArithmeticModel& declared,
+  static std::vector<OperandChoice> near_choices(const RecordedSums& product, const ArithmeticModel& declared,
                                                  const std::vector<LaneGroup>& groups,
                                                  std::vector<GroupReadings>& readings) {
+    if (!product.is_product()) return {OperandChoice()};
     std::vector<OperandChoice> choices = choices_for(declared);
     if (product.plan().k <= longest_searched_whole) return choices;
     std::vector<double> distances;
@@ -528,24 +686,23 @@ private:
 
   void count_left() {
     finding_.members_left = static_cast<std::int64_t>(mixed_.size());
-    for (const PartsOfMembers& shared : left_)
+    for (const MembersOfChains& shared : left_)
       finding_.members_left += static_cast<std::int64_t>(shared.members.size());
   }
 
   /// Leaves the members that give all numbers of a group. `before`: numbers that they gave already.
-  void keep_matching(const RecordedProduct& product, const LaneGroup& group, GroupReadings& readings,
-                     std::size_t before) {
+  void keep_matching(const RecordedSums& product, const LaneGroup& group, GroupReadings& readings, std::size_t before) {
     const Matching matching(product, group);
     const auto all = static_cast<std::int64_t>(group.count);
-    std::vector<PartsOfMembers> left;
-    for (PartsOfMembers& shared : left_) {
-      const std::vector<float> parts = part_sums(shared, readings, group);
-      std::vector<std::pair<Combination, AddendPlace>> members;
-      for (const auto& [combination, place] : shared.members) {
-        const std::int64_t equal = matching.matches(parts, combination, place);
+    std::vector<MembersOfChains> left;
+    for (MembersOfChains& shared : left_) {
+      const std::vector<std::uint32_t> masks = matching.masks(shared, readings);
+      std::vector<ProductKernel> members;
+      for (std::size_t i = 0; i < masks.size(); ++i) {
+        const std::int64_t equal = std::popcount(masks[i]);
         most_equal_ = std::max(most_equal_, static_cast<std::int64_t>(before) + equal);
         if (equal == all) {
-          members.emplace_back(combination, place);
+          members.push_back(shared.members[i]);
         } else if (before == 0) {
           equal_of_others_ += equal;
           others_ += all;
@@ -560,57 +717,152 @@ private:
 
   const Graph& graph_;
   std::size_t node_;
-  std::int64_t most_work_;
+  std::int64_t most_work_, together_;
   std::int64_t products_left_;  ///< to confirm with
   bool is_started_ = false;
   std::int64_t most_equal_ = 0;       ///< of all numbers, that the last members left give
   std::int64_t equal_of_others_ = 0;  ///< numbers of the first group that members give which do not give all of it
   std::int64_t others_ = 0;           ///< numbers that these were compared with
-  std::vector<PartsOfMembers> left_;  ///< members that give all numbers
-  std::vector<MixedMember> mixed_;    ///< where there are none: members that do so together
+  std::optional<AllDealings> dealings_;
+  std::vector<MembersOfChains> left_;  ///< members that give all numbers
+  std::optional<RowSearch> rows_;      ///< of softmax and norms: does all
+  std::vector<MixedMember> mixed_;     ///< where there are none: members that do so together
   KernelFinding finding_;
 };
 
+bool has_kernels(const Op& op) {
+  return std::holds_alternative<op::Gemm>(op) || std::holds_alternative<op::MatMul>(op) ||
+         std::holds_alternative<op::Conv>(op) || std::holds_alternative<op::ReduceSum>(op) ||
+         std::holds_alternative<op::ReduceMean>(op) || std::holds_alternative<op::GlobalAveragePool>(op) ||
+         has_row_kernels(op);
+}
+
+/// The searches of one op: of a convolution one for each order of its terms.
+class KernelSearch::Searches {
+public:
+  Searches(const Graph& graph, std::size_t node, std::int64_t most_work)
+      : graph_(graph), node_(node), most_work_(most_work) {
+    const bool is_convolution = std::holds_alternative<op::Conv>(graph.nodes[node].op);
+    start(is_convolution ? 1 : 0);
+  }
+
+  bool add(const Trace& evaluation) {
+    bool gives_all = add_to(works_.front(), evaluation);
+    if (gives_all) works_.resize(1);  // others are no simpler
+    if (!gives_all && works_.size() == 1 && !is_started_) start_other_orders(evaluation);
+    is_started_ = true;
+    for (std::size_t i = 1; i < works_.size(); ++i) gives_all = add_to(works_[i], evaluation) || gives_all;
+    return gives_all;
+  }
+
+  KernelFinding finding() const {
+    KernelFinding best = works_.front().search->finding();
+    bool best_gives_all = works_.front().gives_all;
+    std::int64_t family = 0;
+    for (const OneOrder& order : works_) {
+      const KernelFinding one = order.search->finding();
+      family += one.family;
+      const bool is_complete = one.kernel && order.gives_all && !best_gives_all;
+      const bool is_better = one.kernel && (!best.kernel || (one.others.empty() && !best.others.empty())) &&
+                             order.gives_all == best_gives_all;
+      if (!is_complete && !is_better && (one.kernel || best.kernel || one.equal_bits <= best.equal_bits)) continue;
+      best = one;
+      best_gives_all = order.gives_all;
+    }
+    best.family = family;
+    return best;
+  }
+
+private:
+  struct OneOrder {
+    std::unique_ptr<Work> search;
+    bool gives_all = true;  ///< whether kernels in this order gave all numbers of every evaluation, each compared
+  };
+
+  void start(std::int64_t together) { works_.push_back({std::make_unique<Work>(graph_, node_, most_work_, together)}); }
+
+  /// Returns whether kernels in this order give all numbers of every evaluation so far.
+  static bool add_to(OneOrder& order, const Trace& evaluation) {
+    order.gives_all = order.search->add(evaluation) && order.gives_all;
+    return order.gives_all;
+  }
+
+  /// Those of a convolution of several channels.
+  void start_other_orders(const Trace& evaluation) {
+    const Node& node = graph_.nodes[node_];
+    if (!std::holds_alternative<op::Conv>(node.op)) return;
+    const std::int64_t channels = value_of(graph_, node.inputs[1], evaluation).shape()[1];
+    for (const std::int64_t together : {4, 8, 16, 32})
+      if (together < channels) start(together);
+    if (channels > 1) start(all_channels);
+  }
+
+  const Graph& graph_;
+  std::size_t node_;
+  std::int64_t most_work_;
+  bool is_started_ = false;
+  std::vector<OneOrder> works_;
+};
+
 KernelSearch::KernelSearch(const Graph& graph, std::size_t node, std::int64_t most_work)
-    : work_(std::make_unique<Work>(graph, node, most_work)) {}
+    : searches_(std::make_unique<Searches>(graph, node, most_work)) {}
 KernelSearch::~KernelSearch() = default;
 KernelSearch::KernelSearch(KernelSearch&&) noexcept = default;
 KernelSearch& KernelSearch::operator=(KernelSearch&&) noexcept = default;
 
 bool KernelSearch::add(const Trace& evaluation) {
-  return work_->add(evaluation);
+  return searches_->add(evaluation);
 }
 
 KernelFinding KernelSearch::finding() const {
-  return work_->finding();
+  return searches_->finding();
 }
 
 std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, const ProductKernel& kernel,
                                            std::int64_t k) {
   const bool reads_as_declared = kernel.operands == declared.input && kernel.operand_rounding == declared.rounding;
-  if (declared.accumulator != FormatId::fp32 || kernel.addend != AddendPlace::last ||
-      (!reads_as_declared && kernel.operands != FormatId::fp32))
+  if (!kernel.of_products || declared.accumulator != FormatId::fp32 || kernel.addend != AddendPlace::last ||
+      kernel.part_format != FormatId::fp32 || (!reads_as_declared && kernel.operands != FormatId::fp32))
     return std::nullopt;
   ArithmeticModel arithmetic = declared;
   arithmetic.input = kernel.operands;
   arithmetic.reduced_reduction.reset();
-  if (kernel.matrix_unit) {
-    if (!declared.tensor_core || declared.tensor_core->cuts_operands) return std::nullopt;
-    arithmetic.tensor_core = kernel.matrix_unit;
-  } else {
-    arithmetic.tensor_core.reset();
-    const SumSchedule schedule = schedule_of(kernel.dealing, k);
-    const bool is_contiguous = kernel.dealing.kind == Dealing::Kind::contiguous;
-    if (schedule.ends.size() == 1) {
+  if (kernel.matrix_unit && (!declared.tensor_core || declared.tensor_core->cuts_operands)) return std::nullopt;
+  arithmetic.tensor_core = kernel.matrix_unit;
+  if (!kernel.matrix_unit &&
+      kernel.channels_together > 0) {  // a tree whose terms lie in another order than the exact sum's
+    arithmetic.order = {SummationOrder::Kind::height, height_of(schedule_of(kernel.parts, k))};
+  } else if (!kernel.matrix_unit) {
+    const bool is_contiguous = kernel.parts.dealing.kind == Dealing::Kind::contiguous;
+    const bool is_blocked = is_contiguous && kernel.parts == SumParts{kernel.parts.dealing};
+    if (schedule_of(kernel.parts, k).joins.chains == 1) {
       arithmetic.order = {SummationOrder::Kind::sequential, 0, kernel.fma};
-    } else if (is_contiguous && kernel.combination == Combination::sequential) {
-      arithmetic.order = {SummationOrder::Kind::blocked, kernel.dealing.run, kernel.fma};
+    } else if (is_blocked) {
+      arithmetic.order = {SummationOrder::Kind::blocked, kernel.parts.dealing.run, kernel.fma};
     } else {
-      arithmetic.order = {SummationOrder::Kind::dealt, 0, kernel.fma, kernel.dealing, kernel.combination};
+      arithmetic.order = {SummationOrder::Kind::dealt, 0, kernel.fma, kernel.parts};
     }
   }
   arithmetic.evidence = Evidence::measured;
   arithmetic.source = "the bits of the run: " + describe(kernel, k);
+  return arithmetic;
+}
+
+std::optional<ArithmeticModel> with_finding(const ArithmeticModel& declared, const KernelFinding& finding) {
+  if (!finding.kernel) return std::nullopt;
+  std::optional<ArithmeticModel> arithmetic = with_kernel(declared, *finding.kernel, finding.k);
+  if (!arithmetic || finding.others.empty()) return arithmetic;
+  std::string kernels = describe(*finding.kernel, finding.k);
+  std::int64_t height = height_of(schedule_of(finding.kernel->parts, finding.k));
+  for (const KernelShare& other : finding.others) {
+    const std::optional<ArithmeticModel> of_other = with_kernel(declared, other.kernel, finding.k);
+    if (!of_other || of_other->input != arithmetic->input || of_other->tensor_core || arithmetic->tensor_core)
+      return std::nullopt;
+    height = std::max(height, height_of(schedule_of(other.kernel.parts, finding.k)));
+    kernels += ", or " + describe(other.kernel, finding.k);
+  }
+  arithmetic->order = {SummationOrder::Kind::height, height};
+  arithmetic->source = "the bits of the run: " + kernels;
   return arithmetic;
 }
 

@@ -31,13 +31,16 @@ public:
     ++uses_[graph_.outputs.front()];
   }
 
-  std::optional<PackedSteps<Real>> pack() {
+  std::optional<PackedSteps<Real>> pack(std::string* refused) {
     if (!program_.keeps_rows_apart()) return std::nullopt;
     PackedSteps<Real> packed;
     packed.dimension = size_of(graph_.inputs.front());
     places_[graph_.inputs.front()] = new_buffer(packed.dimension);
-    for (const Node& node : graph_.nodes)
-      if (!fold(node) && !std::visit([&](const auto& op) { return add(node, op); }, node.op)) return std::nullopt;
+    for (const Node& node : maker_.has_gelu() ? program_.fused().nodes : graph_.nodes) {
+      if (fold(node) || std::visit([&](const auto& op) { return add(node, op); }, node.op)) continue;
+      if (refused != nullptr) *refused = "'" + node.name + "' (" + std::string(name_of(node.op)) + ")";
+      return std::nullopt;
+    }
     const std::optional<PackedPlace>& output = places_[graph_.outputs.front()];
     if (!output) return std::nullopt;
     lay_out(packed, *output);
@@ -250,6 +253,10 @@ private:
   bool add(const Node& node, const op::Cos&) { return add_function(node, PackedFunction::cos); }
   bool add(const Node& node, const op::Exp&) { return add_function(node, PackedFunction::exp); }
   bool add(const Node& node, const op::Erf&) { return add_function(node, PackedFunction::erf); }
+  /// Only as one node of the fused ones.
+  bool add(const Node& node, const op::Gelu& gelu) {
+    return append(node, maker_.gelu(gelu.tanh_form, size_of(node.output)), {node.inputs[0]});
+  }
 
   bool add_bent(const Node& node, bool exponential, double alpha) {
     if (!is_number_of_format(alpha)) return false;
@@ -398,6 +405,7 @@ private:
     }
     place(output);
     packed.output = output.at;
+    packed.result = output;
     packed.size = slots * largest;
     for (std::unique_ptr<Step>& step : steps_) packed.steps.push_back(std::move(step));
   }
@@ -424,13 +432,15 @@ private:
 }  // namespace
 
 template <class Real>
-std::optional<PackedSteps<Real>> packed_steps(const Graph& graph, const StepMaker<Real>& maker) {
+std::optional<PackedSteps<Real>> packed_steps(const Graph& graph, const StepMaker<Real>& maker, std::string* refused) {
   const BatchLayout layout = batch_layout(graph);
   if (!layout.batched) return std::nullopt;
-  return Packer<Real>(graph, layout.sample_shapes.front(), maker).pack();
+  return Packer<Real>(graph, layout.sample_shapes.front(), maker).pack(refused);
 }
 
-template std::optional<PackedSteps<double>> packed_steps(const Graph& graph, const StepMaker<double>& maker);
-template std::optional<PackedSteps<float>> packed_steps(const Graph& graph, const StepMaker<float>& maker);
+template std::optional<PackedSteps<double>> packed_steps(const Graph& graph, const StepMaker<double>& maker,
+                                                         std::string* refused);
+template std::optional<PackedSteps<float>> packed_steps(const Graph& graph, const StepMaker<float>& maker,
+                                                        std::string* refused);
 
 }  // namespace driftbound::implicit

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "driftbound/model/graph.hpp"
@@ -24,6 +25,9 @@ public:
   virtual bool rounds_constants() const = 0;
   virtual std::unique_ptr<DenseLayer<Real>> dense(std::size_t inputs, std::size_t outputs) const = 0;
   virtual std::unique_ptr<Step> function(PackedFunction f, std::size_t size) const = 0;
+  /// Whether every Gelu is asked for as one step by gelu(), and not as its body.
+  virtual bool has_gelu() const { return false; }
+  virtual std::unique_ptr<Step> gelu(bool /*tanh_form*/, std::size_t) const { return nullptr; }
   /// f(factor x), the product rounded, in one step.
   virtual std::unique_ptr<Step> function_of_multiple(PackedFunction, double /*factor*/, std::size_t) const {
     return nullptr;
@@ -43,12 +47,15 @@ public:
 template <class Real>
 struct PackedSteps {
   std::size_t dimension = 0, size = 0, output = 0;
+  PackedPlace result;  ///< the buffer of the output, which is buffer 0 where it is the input
   std::vector<std::unique_ptr<const PackedStep<Real>>> steps;
 };
 
 /// Of a graph with one input and one output element a sample. Empty where it has other ops than there are steps, takes one
 /// sample at a time, or has a constant that is no Real.
+/// `refused`: if not null, is set to the name of the node without a step and its op, where that is the reason
 template <class Real>
-std::optional<PackedSteps<Real>> packed_steps(const Graph& graph, const StepMaker<Real>& maker);
+std::optional<PackedSteps<Real>> packed_steps(const Graph& graph, const StepMaker<Real>& maker,
+                                              std::string* refused = nullptr);
 
 }  // namespace driftbound::implicit

@@ -45,10 +45,10 @@ using Lanes = std::array<float, sum_lanes>;
 class KernelProduct {
 public:
   KernelProduct(const ProductKernel& kernel, std::int64_t k)
-      : kernel_(kernel), k_(static_cast<std::size_t>(k)), schedule_(schedule_of(kernel.dealing, k)) {
-    const Dealing one_chain;
-    whole_ = schedule_of(one_chain, k);
-  }
+      : kernel_(kernel),
+        k_(static_cast<std::size_t>(k)),
+        schedule_(schedule_of(kernel.parts, k)),
+        whole_(schedule_of({}, k)) {}
 
   /// Shapes:    a [rows, k] row-major, panel [k, sum_lanes], c [rows, columns] with n numbers a row
   void multiply(const float* a, std::int64_t rows, const float* panel, std::size_t columns, float* c,
@@ -60,7 +60,7 @@ public:
       const float* const factors = a + static_cast<std::size_t>(row) * k_;
       if (kernel_.matrix_unit) left.take({factors, k_}, format(kernel_.operands));
       sum(factors, left, panel, right, parts);
-      Lanes sums = combined(parts, kernel_.combination);
+      Lanes sums = combined(parts, schedule_.joins, PartRounding(kernel_));
       mend(factors, panel, sums);
       std::copy_n(sums.begin(), columns, c + row * n);
     }
@@ -138,36 +138,29 @@ std::vector<float> KernelSums::parts(const SumOperands& operands, const float* s
   return sums;
 }
 
-Lanes combined(std::vector<float> parts, Combination combination, const float* first) {
-  std::size_t count = parts.size() / sum_lanes;
-  const auto add = [&](std::size_t to, std::size_t from, std::size_t result) {
-    for (std::size_t lane = 0; lane < sum_lanes; ++lane)
-      parts[result * sum_lanes + lane] = parts[to * sum_lanes + lane] + parts[from * sum_lanes + lane];
+Lanes combined(std::vector<float> chains, const SumJoins& joins, const PartRounding& rounding, const float* first) {
+  const bool rounds = rounding.format != FormatId::fp32 && joins.parts() > 1;
+  const auto sum_of = [&](std::size_t chain) { return std::span<float>(&chains[chain * sum_lanes], sum_lanes); };
+  const auto round = [&](std::size_t chain) {
+    for (float& x : sum_of(chain))
+      x = static_cast<float>(round_to(static_cast<double>(x), format(rounding.format), Rounding::nearest_even));
   };
-  if (first != nullptr) {
-    for (std::size_t lane = 0; lane < sum_lanes; ++lane) parts[lane] = first[lane] + parts[lane];
-  }
-  switch (combination) {
-    case Combination::sequential:
-      for (std::size_t part = 1; part < count; ++part) add(0, part, 0);
-      break;
-    case Combination::neighbours:
-      while (count > 1) {
-        for (std::size_t i = 0; i < count / 2; ++i) add(2 * i, 2 * i + 1, i);
-        if (count % 2 == 1) std::copy_n(&parts[(count - 1) * sum_lanes], sum_lanes, &parts[count / 2 * sum_lanes]);
-        count = (count + 1) / 2;
-      }
-      break;
-    case Combination::halves:
-      while (count > 1) {
-        const std::size_t half = (count + 1) / 2;
-        for (std::size_t i = 0; i + half < count; ++i) add(i, i + half, i);
-        count = half;
-      }
-      break;
+  const auto add = [&](const float* more, std::size_t to) {
+    for (std::size_t lane = 0; lane < sum_lanes; ++lane) chains[to * sum_lanes + lane] += more[lane];
+  };
+  const auto join = [&](std::size_t i) { add(sum_of(joins.list[i].from).data(), joins.list[i].to); };
+  for (std::size_t i = 0; i < joins.within; ++i) join(i);
+  if (rounds) round(0);
+  for (std::size_t i = joins.within; rounds && i < joins.list.size(); ++i) round(joins.list[i].from);
+  const bool rounds_sums = rounds && rounding.of_sums;
+  if (first != nullptr) add(first, 0);
+  if (first != nullptr && rounds_sums) round(0);
+  for (std::size_t i = joins.within; i < joins.list.size(); ++i) {
+    join(i);
+    if (rounds_sums) round(joins.list[i].to);
   }
   Lanes sums;
-  std::copy_n(parts.begin(), sum_lanes, sums.begin());
+  std::copy_n(chains.begin(), sum_lanes, sums.begin());
   return sums;
 }
 

@@ -42,9 +42,19 @@ private:
   const SumSchedule& schedule_;
 };
 
-/// Parts combined. `first`: what parts are added to before they are to each other, in sequence; null: nothing.
-/// Shapes:    parts [number of parts, sum_lanes]
-std::array<float, sum_lanes> combined(std::vector<float> parts, Combination combination, const float* first = nullptr);
+/// How sums of parts are rounded: not at all, or each, or after every addition too (ProductKernel).
+struct PartRounding {
+  FormatId format = FormatId::fp32;
+  bool of_sums = false;
+
+  explicit PartRounding(const ProductKernel& kernel)
+      : format(kernel.part_format), of_sums(kernel.rounds_sums_of_parts) {}
+};
+
+/// The sum of chains. `first`: what parts are added to before they are to each other; null: nothing.
+/// Shapes:    chains [number of chains, sum_lanes]
+std::array<float, sum_lanes> combined(std::vector<float> chains, const SumJoins& joins, const PartRounding& rounding,
+                                      const float* first = nullptr);
 
 /// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] as a kernel computes it, row-major. A and B are numbers of the
 /// kernel's operand format. Sums that are not finite, or have a factor that is not, are those of a float32 chain.

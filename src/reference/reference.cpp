@@ -44,11 +44,17 @@ bool starts_with_doubles(const PrecisionPolicy& policy, const Graph& graph, cons
   });
 }
 
-// What every rounding on the way may cost: more bits for a deeper network.
+// What every rounding on the way may cost: more bits for a deeper network, by the products on the longest path.
 int wide_bits_of(const Graph& graph) {
-  int bits = bits_of_the_first_product;
-  for (const Node& node : graph.nodes)
-    if (multiplies_matrices(node.op)) bits += bits_per_product;
+  std::vector<int> products(graph.values.size(), 0);  // on the longest path to a value
+  int most = 0;
+  for (const Node& node : graph.nodes) {
+    int before = 0;
+    for (const ValueId input : node.inputs) before = std::max(before, products[input]);
+    products[node.output] = before + (multiplies_matrices(node.op) ? 1 : 0);
+    most = std::max(most, products[node.output]);
+  }
+  const int bits = bits_of_the_first_product + bits_per_product * most;
   return std::max(wide_bits, (bits + 63) / 64 * 64);
 }
 

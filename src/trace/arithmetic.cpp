@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -63,23 +64,41 @@ std::int64_t parse_parameter(std::string_view text, std::string_view whole) {
   return value;
 }
 
-constexpr std::string_view slices_prefix = "slices:", balanced_prefix = "balanced:", lanes_prefix = "lanes:";
+constexpr std::string_view slices_prefix = "slices:", balanced_prefix = "balanced:", lanes_prefix = "lanes:",
+                           cascade_prefix = "cascade:", halved_name = "halved", last_suffix = ":last",
+                           sum_suffix = ":sum", front_suffix = ":front";
 
-std::string dealt_text(const SummationOrder& order) {
-  const Dealing& dealing = order.dealing;
+/// ":8", ":8:last" or ":8:sum"
+std::string rest_text(const Dealing& dealing) {
+  if (dealing.multiple == 1) return "";
+  const std::string text = ":" + std::to_string(dealing.multiple);
+  if (dealing.rest == Dealing::Rest::in_part) return text;
+  return text + std::string(dealing.rest == Dealing::Rest::one_by_one ? last_suffix : sum_suffix);
+}
+
+std::string dealt_text(const Dealing& dealing, Combination combination) {
   std::string text;
   switch (dealing.kind) {
     case Dealing::Kind::contiguous:
-      text = std::string(slices_prefix) + std::to_string(dealing.run);
+      text = std::string(slices_prefix) + std::to_string(dealing.run) + rest_text(dealing);
       break;
     case Dealing::Kind::balanced:
       text = std::string(balanced_prefix) + std::to_string(dealing.run) + ":" + std::to_string(dealing.multiple);
       break;
     case Dealing::Kind::interleaved:
       text = std::string(lanes_prefix) + std::to_string(dealing.parts) + "x" + std::to_string(dealing.run);
+      text += rest_text(dealing) + (dealing.short_first ? std::string(front_suffix) : "");
       break;
   }
-  return order.combination == Combination::sequential ? text : text + "/" + std::string(name_of(order.combination));
+  return combination == Combination::sequential ? text : text + "/" + std::string(name_of(combination));
+}
+
+std::string dealt_text(const SumParts& parts) {
+  if (parts.tree == SumTree::halved) return std::string(halved_name);
+  if (parts.tree == SumTree::cascade)
+    return std::string(cascade_prefix) + std::to_string(parts.lanes) + "x" + std::to_string(parts.chains);
+  const std::string text = dealt_text(parts.dealing, parts.combination);
+  return parts.inside == Dealing{} ? text : text + "/" + dealt_text(parts.inside, parts.inside_combination);
 }
 
 /// Two numbers with a sign between them.
@@ -90,26 +109,78 @@ std::pair<std::int64_t, std::int64_t> parse_two(std::string_view text, char sign
   return {parse_parameter(text.substr(0, at), whole), parse_parameter(text.substr(at + 1), whole)};
 }
 
-/// Whether `kind` names a dealt order, which is then set.
-bool parse_dealt(std::string_view kind, std::string_view whole, SummationOrder& order) {
-  for (const Combination combination : {Combination::neighbours, Combination::halves}) {
-    const std::string suffix = "/" + std::string(name_of(combination));
-    if (!kind.ends_with(suffix)) continue;
-    order.combination = combination;
-    kind.remove_suffix(suffix.size());
+/// `text` without what it says of the rest, which is set.
+std::string_view without_rest(std::string_view text, std::string_view whole, Dealing& dealing) {
+  for (const auto& [suffix, rest] :
+       {std::pair(last_suffix, Dealing::Rest::one_by_one), std::pair(sum_suffix, Dealing::Rest::together)}) {
+    if (!text.ends_with(suffix)) continue;
+    dealing.rest = rest;
+    text.remove_suffix(suffix.size());
   }
-  Dealing& dealing = order.dealing;
-  if (kind.starts_with(slices_prefix)) {
-    dealing.run = parse_parameter(kind.substr(slices_prefix.size()), whole);
-  } else if (kind.starts_with(balanced_prefix)) {
+  const std::size_t behind = text.find(':');
+  if (behind == std::string_view::npos) {
+    if (dealing.rest == Dealing::Rest::in_part) return text;
+    throw InvalidArgument("summation order " + in_quotes(whole) +
+                          ": a rest is what lies behind a multiple, as :8:last");
+  }
+  dealing.multiple = parse_parameter(text.substr(behind + 1), whole);
+  return text.substr(0, behind);
+}
+
+/// The dealing that `text` names; empty: none.
+std::optional<Dealing> parse_dealing(std::string_view text, std::string_view whole) {
+  Dealing dealing;
+  if (text.starts_with(slices_prefix)) {
+    text = without_rest(text.substr(slices_prefix.size()), whole, dealing);
+    dealing.run = parse_parameter(text, whole);
+  } else if (text.starts_with(balanced_prefix)) {
     dealing.kind = Dealing::Kind::balanced;
-    std::tie(dealing.run, dealing.multiple) = parse_two(kind.substr(balanced_prefix.size()), ':', whole);
-  } else if (kind.starts_with(lanes_prefix)) {
+    std::tie(dealing.run, dealing.multiple) = parse_two(text.substr(balanced_prefix.size()), ':', whole);
+  } else if (text.starts_with(lanes_prefix)) {
     dealing.kind = Dealing::Kind::interleaved;
-    std::tie(dealing.parts, dealing.run) = parse_two(kind.substr(lanes_prefix.size()), 'x', whole);
+    text.remove_prefix(lanes_prefix.size());
+    dealing.short_first = text.ends_with(front_suffix);
+    if (dealing.short_first) text.remove_suffix(front_suffix.size());
+    text = without_rest(text, whole, dealing);
+    std::tie(dealing.parts, dealing.run) = parse_two(text, 'x', whole);
   } else {
-    return false;
+    return std::nullopt;
   }
+  return dealing;
+}
+
+/// Whether `kind` names a dealt order, which is then set: "DEALING", "/neighbours" or "/halves" or neither, and the same
+/// once more for parts within parts.
+bool parse_dealt(std::string_view kind, std::string_view whole, SummationOrder& order) {
+  std::vector<std::string_view> words;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = kind.find('/');
+    words.push_back(kind.substr(0, end));
+    if (end != std::string_view::npos) kind.remove_prefix(end + 1);
+  }
+  std::size_t next = 0;
+  const auto take = [&](Dealing& dealing, Combination& combination) {
+    if (next == words.size()) return true;
+    const std::optional<Dealing> found = parse_dealing(words[next++], whole);
+    if (!found) return false;
+    dealing = *found;
+    for (const Combination one : {Combination::neighbours, Combination::halves, Combination::fours}) {
+      if (next == words.size() || words[next] != name_of(one)) continue;
+      combination = one;
+      ++next;
+    }
+    return true;
+  };
+  SumParts& parts = order.parts;
+  if (words.size() == 1 && (words[0] == halved_name || words[0].starts_with(cascade_prefix))) {
+    parts.tree = words[0] == halved_name ? SumTree::halved : SumTree::cascade;
+    if (parts.tree == SumTree::cascade)
+      std::tie(parts.lanes, parts.chains) = parse_two(words[0].substr(cascade_prefix.size()), 'x', whole);
+    order.kind = SummationOrder::Kind::dealt;
+    return true;
+  }
+  if (!take(parts.dealing, parts.combination) || !take(parts.inside, parts.inside_combination) || next < words.size())
+    return false;
   order.kind = SummationOrder::Kind::dealt;
   return true;
 }
@@ -142,7 +213,7 @@ std::string to_string(const SummationOrder& order) {
       case SummationOrder::Kind::height:
         return "height:" + std::to_string(order.parameter);
       case SummationOrder::Kind::dealt:
-        return dealt_text(order);
+        return dealt_text(order.parts);
       case SummationOrder::Kind::unknown:
         break;
     }
@@ -179,7 +250,9 @@ SummationOrder parse_summation_order(std::string_view text) {
   } else if (!parse_dealt(kind, text, order)) {
     throw InvalidArgument("no summation order " + in_quotes(text) +
                           "; there are: sequential, pairwise, blocked:B, split-k:S, height:H, slices:R, balanced:R:M, "
-                          "lanes:PxR (the last three also with /neighbours or /halves), unknown, each also with +fma");
+                          "lanes:PxR (these also with :M, :M:last or :M:sum for a rest, /neighbours, /halves or "
+                          "/fours, and another of them "
+                          "behind '/' for parts within parts), halved, cascade:LxC, unknown, each also with +fma");
   }
   return order;
 }

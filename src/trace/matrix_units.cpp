@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/product_kernel.hpp"
@@ -62,6 +63,13 @@ const DeviceOfGeneration& device_named(std::string_view name) {
   throw InvalidArgument("no simulated device " + in_quotes(name) + "; there are: " + names);
 }
 
+const KnownUnit* unit_of(Generation generation, FormatId operands) {
+  const auto* unit = std::find_if(known_units.begin(), known_units.end(), [&](const KnownUnit& one) {
+    return one.generation == generation && one.operands == operands;
+  });
+  return unit == known_units.end() ? nullptr : unit;
+}
+
 }  // namespace
 
 const std::vector<SimulatedDevice>& simulated_devices() {
@@ -79,10 +87,8 @@ ArithmeticModel simulated_arithmetic(std::string_view device, std::string_view a
   ArithmeticModel model = cpu_arithmetic(arithmetic, order);
   model.source = "simulation of " + std::string(known.device.text);
   if (model.input == model.accumulator) return model;
-  const auto unit = std::find_if(known_units.begin(), known_units.end(), [&](const KnownUnit& one) {
-    return one.generation == known.generation && one.operands == model.input;
-  });
-  if (unit == known_units.end())
+  const KnownUnit* unit = unit_of(known.generation, model.input);
+  if (unit == nullptr)
     throw NotAvailable("the device " + in_quotes(device) + " has no matrix unit for " + std::string(arithmetic) +
                        " with float32 sums");
   TensorCore& core = model.tensor_core.emplace();
@@ -91,6 +97,19 @@ ArithmeticModel simulated_arithmetic(std::string_view device, std::string_view a
   core.sum_bits = unit->sum_bits;
   kernel_of(model, core.block);  // refuses orders that it does not add in
   return model;
+}
+
+std::optional<SimulatedDevice> weakest_device(FormatId operands) {
+  const auto bits = [](const KnownUnit& unit) { return std::tuple(unit.fraction_bits, unit.sum_bits, unit.block); };
+  const KnownUnit* weakest = nullptr;
+  std::optional<SimulatedDevice> found;
+  for (const DeviceOfGeneration& one : devices) {
+    const KnownUnit* unit = unit_of(one.generation, operands);
+    if (unit == nullptr || (weakest != nullptr && bits(*weakest) <= bits(*unit))) continue;
+    weakest = unit;
+    found = one.device;
+  }
+  return found;
 }
 
 }  // namespace driftbound

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "driftbound/num/errors.hpp"
 
@@ -13,6 +14,14 @@ std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// Terms of the longest part.
+std::int64_t longest_part(const Dealing& dealing, std::int64_t n) {
+  std::size_t longest = 0, first = 0;
+  for (const std::size_t end : schedule_of({dealing}, n).ends)
+    longest = std::max(longest, end - std::exchange(first, end));
+  return static_cast<std::int64_t>(longest);
+}
+
 std::string text_of(Combination combination) {
   switch (combination) {
     case Combination::sequential:
@@ -21,23 +30,56 @@ std::string text_of(Combination combination) {
       return "neighbour to neighbour";
     case Combination::halves:
       return "half to half";
+    case Combination::fours:
+      return "half to half down to four, these neighbour to neighbour";
   }
   return "";
 }
 
-std::string dealing_text(const ProductKernel& kernel, std::int64_t n) {
-  const Dealing& dealing = kernel.dealing;
-  const std::size_t parts = schedule_of(dealing, n).ends.size();
-  if (parts < 2) return kernel.matrix_unit ? "in one chain of steps" : "in one chain";
-  std::string text;
-  if (dealing.kind == Dealing::Kind::interleaved) {
-    text = "K in " + std::to_string(parts) + " lanes of " +
-           (dealing.run == 1 ? "1 product" : std::to_string(dealing.run) + " products") + " in turn";
-  } else {
-    text = "K in " + std::to_string(parts) + " slices of " + std::to_string(dealing.run);
-    if (dealing.kind == Dealing::Kind::balanced) text += ", the last two alike,";
+/// "4 slices of 16", "32 lanes of 1 product in turn (those behind a multiple of 8 in the first)"
+std::string dealing_text(const Dealing& dealing, std::size_t parts, bool of_products) {
+  const bool has_lanes = dealing.kind == Dealing::Kind::interleaved;
+  std::string text = std::to_string(parts) + (has_lanes ? " lanes of " : " slices of ") + std::to_string(dealing.run);
+  if (has_lanes) text += std::string(of_products ? " product" : " term") + (dealing.run == 1 ? "" : "s") + " in turn";
+  if (dealing.kind == Dealing::Kind::balanced) return text + ", the last two alike,";
+  if (dealing.short_first) text += " from a short first round on";
+  if (dealing.multiple == 1) return text;
+  text += " (those behind a multiple of " + std::to_string(dealing.multiple);
+  switch (dealing.rest) {
+    case Dealing::Rest::in_part:
+      return text + (has_lanes ? " in the first)" : " in the last)");
+    case Dealing::Rest::one_by_one:
+      return text + " last)";
+    case Dealing::Rest::together:
+      return text + " by themselves)";
   }
-  return text + " added " + text_of(kernel.combination);
+  return text;
+}
+
+std::string parts_text(const ProductKernel& kernel, std::int64_t n) {
+  const SumParts& how = kernel.parts;
+  const std::string of = kernel.of_products ? "K in " : "terms in ";
+  if (how.tree == SumTree::halved) return of + "halves down to 128, these in 8 lanes";
+  if (how.tree == SumTree::cascade)
+    return of + std::to_string(how.lanes) + " x " + std::to_string(how.chains) +
+           " lanes, each a cascade of four levels";
+  const SumJoins joins = joins_of(how, n);
+  if (joins.chains < 2) return kernel.matrix_unit ? "in one chain of steps" : "in one chain";
+  const auto text_of_level = [&](const Dealing& dealing, std::size_t parts, Combination combination) {
+    return dealing_text(dealing, parts, kernel.of_products) + " added " + text_of(combination);
+  };
+  const auto lanes_of = [&](const Dealing& dealing, std::size_t parts) {
+    const bool has_lanes = dealing.kind == Dealing::Kind::interleaved;
+    return has_lanes ? std::min(parts, static_cast<std::size_t>(dealing.parts)) : parts;
+  };
+  std::string inside;
+  if (joins.within > 0) {
+    const std::size_t lanes = joins_of({how.inside}, longest_part(how.dealing, n)).chains;
+    inside = text_of_level(how.inside, lanes_of(how.inside, lanes), how.inside_combination);
+  }
+  if (joins.parts() < 2) return of + inside;
+  const std::string text = of + text_of_level(how.dealing, lanes_of(how.dealing, joins.parts()), how.combination);
+  return inside.empty() ? text : text + ", each in " + inside;
 }
 
 }  // namespace
@@ -62,6 +104,18 @@ std::string_view name_of(AddendPlace place) {
   return "last";
 }
 
+std::string_view name_of(Scaling scaling) {
+  switch (scaling) {
+    case Scaling::none:
+      return "none";
+    case Scaling::divided:
+      return "divided";
+    case Scaling::multiplied:
+      return "multiplied";
+  }
+  return "none";
+}
+
 ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n) {
   if (!arithmetic.tensor_core) throw Unsupported("arithmetic '" + arithmetic.name + "' has no matrix unit");
   ProductKernel kernel;
@@ -71,33 +125,89 @@ ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n) {
   const std::int64_t block = arithmetic.tensor_core->block, promotion = arithmetic.tensor_core->promotion;
   const SummationOrder& order = arithmetic.order;
   if (order.kind == SummationOrder::Kind::split_k) {
-    kernel.dealing.run = rounded_up((n + order.parameter - 1) / order.parameter, block);
+    kernel.parts.dealing.run = rounded_up((n + order.parameter - 1) / order.parameter, block);
   } else if (order.kind == SummationOrder::Kind::blocked && order.parameter % block == 0) {
-    kernel.dealing.run = order.parameter;
+    kernel.parts.dealing.run = order.parameter;
   } else if (order.kind != SummationOrder::Kind::sequential) {
     throw Unsupported("a matrix unit adds in the orders sequential, split-k:S and blocked:B with B a multiple of its " +
                       std::to_string(block) + " products a step, not in " + to_string(order));
   }
   if (promotion > 0) {
-    if (kernel.dealing.run > 0) throw Unsupported("a matrix unit with promotion adds in the order sequential alone");
-    kernel.dealing.run = promotion / block * block;
+    if (kernel.parts.dealing.run > 0)
+      throw Unsupported("a matrix unit with promotion adds in the order sequential alone");
+    kernel.parts.dealing.run = promotion / block * block;
   }
   return kernel;
 }
 
+std::string describe(const RowSteps& steps) {
+  const bool is_softmax = steps.sums == RowSteps::Sums::exponentials;
+  std::string text;
+  switch (steps.sums) {
+    case RowSteps::Sums::exponentials:
+      text = steps.exponential == Exponential::sleef ? "exp of SLEEF"
+             : steps.exponential == Exponential::own ? "exp of this library"
+                                                     : "exp correctly rounded";
+      break;
+    case RowSteps::Sums::two_passes:
+      text = "variance in two passes";
+      break;
+    case RowSteps::Sums::one_pass:
+      text = "variance as mean of squares less square of mean";
+      break;
+    case RowSteps::Sums::squares:
+      text = "mean of squares";
+      break;
+    case RowSteps::Sums::running:
+      text = "running moments (Welford)";
+      if (steps.lanes > 1) text += " in " + std::to_string(steps.lanes) + " lanes, chunks of 16 merged in pairs";
+      break;
+  }
+  switch (steps.result) {
+    case RowSteps::Result::quotient:
+      text += is_softmax ? ", divided by the sum" : ", divided by the root";
+      break;
+    case RowSteps::Result::product:
+      text += is_softmax ? ", times the reciprocal of the sum" : ", times the reciprocal of the root";
+      break;
+    case RowSteps::Result::shifted:
+      text += ", x r - m r with the reciprocal r of the root";
+      break;
+    case RowSteps::Result::folded:
+      text += ", x f + (bias - m f) with f = scale over root";
+      break;
+    case RowSteps::Result::scaled:
+      text += ", x - m times scale over root";
+      break;
+  }
+  if (is_softmax) return text;
+  return text + (steps.fused ? ", fused" : ", not fused");
+}
+
 std::string describe(const ProductKernel& kernel, std::int64_t n) {
-  std::string text = reading_of_operands(kernel);
+  if (kernel.row && kernel.row->sums == RowSteps::Sums::running) return describe(*kernel.row);
+  std::string text = kernel.of_products ? reading_of_operands(kernel) : "numbers as they are";
   if (kernel.matrix_unit) {
     text += " unit, block " + std::to_string(kernel.matrix_unit->block) + ", F " +
             std::to_string(kernel.matrix_unit->fraction_bits);
     if (kernel.matrix_unit->sum_bits < 23)
       text += ", sums of " + std::to_string(kernel.matrix_unit->sum_bits) + " bits";
-  } else {
+  } else if (kernel.of_products) {
     text += kernel.fma ? ", fused multiply-adds" : ", products rounded";
   }
-  text += ", " + dealing_text(kernel, n);
+  text += ", " + parts_text(kernel, n);
+  if (kernel.part_format != FormatId::fp32 && joins_of(kernel.parts, n).parts() > 1)
+    text += (kernel.rounds_sums_of_parts ? ", slices and their sums rounded to " : ", slices rounded to ") +
+            std::string(format(kernel.part_format).name);
   if (kernel.addend == AddendPlace::before_parts) text += ", bias before the parts";
   if (kernel.addend == AddendPlace::chain_start) text += ", chain from the bias";
+  if (kernel.scaling == Scaling::divided) text += ", divided by the number of terms";
+  if (kernel.scaling == Scaling::multiplied) text += ", times the rounded reciprocal of the number of terms";
+  if (kernel.channels_together == 1) text += "; terms channel after channel";
+  if (kernel.channels_together > 1) text += "; terms place after place of the window";
+  if (kernel.channels_together > 1 && kernel.channels_together != all_channels)
+    text += " in " + std::to_string(kernel.channels_together) + " channels at a time";
+  if (kernel.row) text += "; " + describe(*kernel.row);
   return text;
 }
 

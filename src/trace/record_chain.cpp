@@ -199,11 +199,12 @@ private:
       if (id && !run_.has(*id)) return;
     try {
       CallMeaning meaning = meaning_of(values_.call_of(record));
+      if (add_mask(record, meaning)) return;
       if (moves_alone(meaning)) {
         moves_[index] = std::move(meaning);
         return;
       }
-      if (!add_mask(record, meaning) && !add_masked_softmax(index, meaning)) add(index, meaning);
+      if (!add_masked_softmax(index, meaning)) add(index, meaning);
     } catch (const Error&) {
       // Why is said where the record is judged by itself. What reads its results starts from them.
     }
@@ -333,13 +334,23 @@ private:
       if (!name || origin_of(*name) == Origin::inside) return std::nullopt;
       return values_.view(*name).tensor();
     };
-    if (only_node<op::Choice>(meaning) != nullptr) {
-      const std::vector<ValueId>& inputs = meaning.graph.nodes.front().inputs;
+    // ONNX's Where with a known condition means a selection, and its operands are those of the record.
+    const bool is_where = record.op == "Where" && record.operands.size() == 3 && record.operands[0];
+    if (is_where || only_node<op::Choice>(meaning) != nullptr) {
+      const auto name_at = [&](std::size_t slot) {
+        return is_where ? record.operands[slot] : id_of(meaning.graph.nodes.front().inputs[slot]);
+      };
+      const auto numbers_at = [&](std::size_t slot) -> std::optional<StoredTensor> {
+        if (!is_where) return numbers_of(meaning.graph.nodes.front().inputs[slot]);
+        const std::optional<std::string>& name = record.operands[slot];
+        if (!name || origin_of(*name) == Origin::inside) return std::nullopt;
+        return values_.view(*name).tensor();
+      };
       for (const bool masks_where_true : {true, false}) {
-        const std::optional<StoredTensor> filling = numbers_of(inputs[masks_where_true ? 1 : 2]);
-        const std::optional<std::string> scores = id_of(inputs[masks_where_true ? 2 : 1]);
+        const std::optional<StoredTensor> filling = numbers_at(masks_where_true ? 1 : 2);
+        const std::optional<std::string> scores = name_at(masks_where_true ? 2 : 1);
         if (!filling || !onnx::is_minus_infinity(*filling) || !scores) continue;
-        const std::optional<StoredTensor> condition = numbers_of(inputs[0]);
+        const std::optional<StoredTensor> condition = numbers_at(0);
         if (!condition) return false;  // the network computes it
         masked_[*record.results.front()] = {place(*scores, true),
                                             masks_where_true ? onnx::inverted(*condition) : *condition};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ struct SourceUse {
   std::string id;
   std::string kind, module;  ///< of the record that reads it
   std::size_t slot = 0;
+  std::size_t record = 0;  ///< that reads it
 };
 
 /// An operand all of which comes from outside, as an op reads it.
@@ -53,5 +55,20 @@ struct RunOutline {
 };
 
 RunOutline outline_of(const RecordedRun& run);
+
+/// A value from outside that has positions along an axis.
+struct SequenceSource {
+  std::string id;
+  std::int64_t positions = 0;
+  std::int64_t inner =
+      1;  ///< elements of a position that lie together: element i is of position (i / inner) % positions
+};
+
+/// By computed result, the last position of a sequence that a value of a step of a recurrent network follows from, as it
+/// reads what was taken apart position by position, or such values; empty where it is none, or that is not known.
+/// `is_same`: a value from outside follows from no position.
+std::vector<std::optional<std::int64_t>> last_positions(const RecordedRun& run, const RunOutline& outline,
+                                                        const SequenceSource& sequence,
+                                                        const std::function<bool(const std::string&)>& is_same);
 
 }  // namespace driftbound

@@ -196,6 +196,10 @@ std::optional<ValueView> ValueView::reshaped(const Shape& shape) const {
   result.shape_ = shape;
   result.axes_.clear();
   if (element_count(shape) != size_) return std::nullopt;
+  if (size_ == 0) {
+    result.axes_.assign(shape.size(), {0, nullptr});
+    return result;
+  }
   // Axes of the result from the back, each within a run of axes of this view that lie as one.
   std::size_t own = shape_.size();
   std::int64_t left = 1, stride = 1;  // of the run: elements not yet taken, and the distance of the next ones

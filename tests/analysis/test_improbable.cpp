@@ -97,7 +97,8 @@ const Read as_it_is = {"as it is"};
 
 }  // namespace
 
-TEST_CASE("operands that were rounded are named at every length, and the run is improbable or violated") {
+TEST_CASE("operands that were rounded are named at every length, and the run is improbable or violated" *
+          doctest::test_suite("campaign")) {
   std::mt19937_64 random(134);
   for (const std::size_t n : {64U, 512U, 3072U, 32768U}) {
     const std::vector<structured::Factors> lines = normal_lines(n > 8192 ? 8 : 12, n, random);

@@ -403,3 +403,54 @@ TEST_CASE("Why nothing is judged from the input on is said") {
   CHECK(comparison.outputs.empty());
   CHECK(document(comparison).fields["recording"]["from_input"]["reason"].is_string());
 }
+
+/// x w with rows of 2048 products in one fused chain, those from `first_in_lanes` on in two lanes in turn.
+struct LongSums {
+  static constexpr std::int64_t k = 2048;
+  Graph graph;
+  Trace trace;
+
+  LongSums(std::int64_t rows, std::int64_t first_in_lanes) {
+    const Tensor<float> x = random_floats({rows, k}, 21), w = random_floats({k, 1}, 22);
+    Tensor<float> y({rows, 1});
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::size_t lanes = row < first_in_lanes ? 1 : 2;
+      float sums[2] = {};
+      for (std::size_t i = 0; i < static_cast<std::size_t>(k); ++i)
+        sums[i % lanes] = std::fma(x.values[static_cast<std::size_t>(row * k) + i], w.values[i], sums[i % lanes]);
+      y.values[static_cast<std::size_t>(row)] = lanes == 1 ? sums[0] : sums[0] + sums[1];
+    }
+    const ValueId input = graph.add_input("x", ElementType::f32, {{-1, "rows"}, {k, ""}});
+    graph.outputs = {graph.add_node("y", op::MatMul{}, {input, graph.add_constant("w", StoredTensor::from(w))})};
+    trace.arithmetic = cpu_arithmetic("fp32", {});
+    trace.samples = rows;
+    trace.inputs.tensors.emplace_back("x", StoredTensor::from(x));
+    trace.layers = {{"y", StoredTensor::from(y)}};
+  }
+
+  Comparison judged_alone(bool gets_whole_results) const {
+    JudgeOptions options;
+    options.kernel_searches = KernelSearches::all;
+    options.gets_whole_results = gets_whole_results;
+    Comparer comparer(graph, {}, options.threshold);
+    add_layers_alone(graph, trace, options, 0, comparer);
+    return comparer.finish(options.failure_probability);
+  }
+};
+
+TEST_CASE("Bounds take an order that was found only for results that are judged whole") {
+  const auto running = [](const Comparison& comparison) {
+    return find_bound(comparison.layers.front().local, BoundKind::running);
+  };
+  const LongSums in_one_part(40, 40);
+  const Comparison whole = in_one_part.judged_alone(true), of_a_part = in_one_part.judged_alone(false);
+  CHECK(whole.layers.front().kernel->kernel.has_value());
+  CHECK(of_a_part.layers.front().kernel->kernel.has_value());
+  REQUIRE(running(whole) != nullptr);
+  CHECK(running(whole)->violations == 0);
+  CHECK(running(of_a_part) == nullptr);
+  const Comparison in_parts = LongSums(1100, 1050).judged_alone(true);  // more rows than are judged at a time
+  CHECK(in_parts.verdict <= Status::approaches);
+  CHECK(running(in_parts) == nullptr);
+  CHECK(find_bound(in_parts.layers.front().local, BoundKind::componentwise)->violations == 0);
+}

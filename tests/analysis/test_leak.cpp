@@ -12,7 +12,6 @@
 
 using namespace driftbound;
 using namespace driftbound::analysis;
-using namespace driftbound::test;
 
 namespace {
 

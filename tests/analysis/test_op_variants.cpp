@@ -126,7 +126,8 @@ constexpr double layer_epsilon = 1e-5;
 
 }  // namespace
 
-TEST_CASE("an epsilon that is not the recorded one is named, where no bound on any order sees it") {
+TEST_CASE("an epsilon that is not the recorded one is named, where no bound on any order sees it" *
+          doctest::test_suite("campaign")) {
   for (const std::size_t n : {768U, 4096U}) {
     const Rows rows = normal_rows(96, n, n);
     for (const float epsilon : {1e-6F, 1e-12F}) {
@@ -144,7 +145,7 @@ TEST_CASE("an epsilon that is not the recorded one is named, where no bound on a
   }
 }
 
-TEST_CASE("other mistakes of norms are named") {
+TEST_CASE("other mistakes of norms are named" * doctest::test_suite("campaign")) {
   const Rows rows = normal_rows(64, 2048, 3);
   NormSteps fewer, shiftless, centred, uncentred;
   fewer.divides_by_fewer = true;
@@ -157,7 +158,8 @@ TEST_CASE("other mistakes of norms are named") {
   CHECK(names(report_on_norm(op::RMSNormalization{-1, layer_epsilon}, rows, centred), "mean subtracted"));
 }
 
-TEST_CASE("honest norms of structured data raise no alarm, in whatever order they sum") {
+TEST_CASE("honest norms of structured data raise no alarm, in whatever order they sum" *
+          doctest::test_suite("campaign")) {
   std::mt19937_64 random(5);
   const std::vector<structured::Order> orders = structured::orders();
   std::size_t at = 0;
@@ -225,14 +227,15 @@ Report report_on_attention(float scale, std::int64_t keys_read) {
 
 }  // namespace
 
-TEST_CASE("a scale of attention that is off by one in d, and a key that is left out, are named") {
+TEST_CASE("a scale of attention that is off by one in d, and a key that is left out, are named" *
+          doctest::test_suite("campaign")) {
   const float honest = 1.0F / std::sqrt(32.0F);
   CHECK_FALSE(layer_of(report_on_attention(honest, 1024)).nearest_reading->is_decisive);
   CHECK(names(report_on_attention(1.0F / std::sqrt(33.0F), 1024), "scale 1/sqrt(d + 1)"));
   CHECK(names(report_on_attention(honest, 1023), "last key left out"));
 }
 
-TEST_CASE("a report says which op was computed in place of the recorded one") {
+TEST_CASE("a report says which op was computed in place of the recorded one" * doctest::test_suite("campaign")) {
   NormSteps steps;
   steps.epsilon = 1e-6F;
   const Report report = report_on_norm(op::LayerNormalization{-1, layer_epsilon}, normal_rows(96, 4096, 9), steps);

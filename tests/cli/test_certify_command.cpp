@@ -84,6 +84,35 @@ void check_refused(const std::string& arguments, const std::string& named) {
   CHECK(result.err.find(named) != std::string::npos);
 }
 
+struct StoppedRun {
+  int extent = 0;  ///< points along the first axis of its grid of extent x 64 x 64
+  nlohmann::json report;
+};
+
+/// Interrupts a run that writes `signs` when it has certified some points of its grid, not all. Tries later interruptions
+/// where no point was certified, and larger grids where all were: how long either takes depends on the machine.
+StoppedRun stop_within_grid(const std::string& arguments, const std::string& signs) {
+  double seconds = 0.3;
+  for (int extent = 40; extent < 100000 && seconds < 60.0;) {
+    std::filesystem::remove(signs);
+    const ProgramResult result = run_program(
+        "certify " + arguments + " --grid " + std::to_string(extent) + "x64x64 --resume --json - --signs " + signs,
+        "timeout --foreground --preserve-status -s INT " + std::to_string(seconds) + " ");
+    if (result.status == 0) {
+      extent *= 2;
+      continue;
+    }
+    REQUIRE(result.status == 130);
+    if (!result.out.empty()) {
+      const nlohmann::json report = json_of(result);
+      if (report["points"] > 0) return {extent, report};
+    }
+    seconds *= 1.5;
+  }
+  FAIL("no run was interrupted between its first point and its last");
+  return {};
+}
+
 }  // namespace
 
 TEST_CASE("points of a file are certified as the library does, and the counts are those of the file of signs") {
@@ -340,18 +369,9 @@ TEST_CASE("what no precision decides is 2 and exit status 1, an error, or taken 
 TEST_CASE("an interrupted run keeps what it did, and resumed gives the same file bit for bit") {
   const TemporaryFolder folder;
   const std::string cut = folder.file("cut.npy"), whole = folder.file("whole.npy");
-  std::string base;
-  ProgramResult stopped;
-  int extent = 20;
-  do {  // long enough for this machine to be stopped in
-    extent *= 2;
-    std::filesystem::remove(cut);
-    base = "certify " + sphere + " --grid " + std::to_string(extent) + "x64x64 --json - --signs ";
-    stopped = run_program(base + cut + " --threads 2", "timeout --foreground --preserve-status -s INT 0.3 ");
-  } while (stopped.status == 0 && extent < 100000);
-  CHECK(stopped.status == 130);
+  const auto [extent, partial] = stop_within_grid(sphere + " --threads 2", cut);
+  const std::string base = "certify " + sphere + " --grid " + std::to_string(extent) + "x64x64 --json - --signs ";
   CHECK_FALSE(std::filesystem::exists(cut));
-  const auto partial = json_of(stopped);
   CHECK(partial["interrupted"] == true);
   CHECK(partial["requested"] == extent * 64 * 64);
   CHECK(partial["points"] < partial["requested"]);
@@ -505,16 +525,8 @@ TEST_CASE("a run is not resumed with other weights, also where these lie beside 
                              .node("MatMul", {"x", "w"}, "y")
                              .output("y")
                              .bytes());
-  std::string command;
-  ProgramResult stopped;
-  int extent = 20;
-  do {  // long enough for this machine to be stopped in
-    extent *= 2;
-    std::filesystem::remove(signs);
-    command = model + " --iso 10 --grid " + std::to_string(extent) + "x64x64 --signs " + signs;
-    stopped = run_program("certify " + command, "timeout --foreground --preserve-status -s INT 0.3 ");
-  } while (stopped.status == 0 && extent < 100000);
-  REQUIRE(stopped.status == 130);
+  const int extent = stop_within_grid(model + " --iso 10", signs).extent;
+  const std::string command = model + " --iso 10 --grid " + std::to_string(extent) + "x64x64 --signs " + signs;
   write_weights(-1.0f);
   check_refused(command + " --resume", "is of a run with other weights; ");
   write_weights(1.0f);

@@ -34,7 +34,8 @@ std::ptrdiff_t count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("check_gpu passes on the double: every mode recorded, compared and judged, results in few small files") {
+TEST_CASE("check_gpu passes on the double: every mode recorded, compared and judged, results in few small files" *
+          doctest::test_suite("campaign")) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "out");
   folder.write("out/traces-4.tar", "of an earlier run");
@@ -60,6 +61,19 @@ TEST_CASE("check_gpu passes on the double: every mode recorded, compared and jud
     CHECK(entry.file_size() < std::uintmax_t{16} << 20);
   }
   CHECK(files <= 8);
+}
+
+TEST_CASE("check_gpu runs the parts that are named alone") {
+  const TemporaryFolder folder;
+  const ProgramResult bench = check_gpu(small_run(folder) + " --only bench");
+  CAPTURE(bench.out);
+  CHECK(bench.status == 0);
+  CHECK(count(read_file(folder / "out/bench.jsonl"), "\"bench\":\"gpu\"") == 2);
+  CHECK(!fs::exists(folder / "out/table.txt"));
+  CHECK(!fs::exists(folder / "out/test_gpu.log"));
+  const ProgramResult wrong = check_gpu(small_run(folder) + " --only benches");
+  CHECK(wrong.status == 3);
+  CHECK(wrong.err.find("no part 'benches'") != std::string::npos);
 }
 
 TEST_CASE("check_gpu finds a device that capture disturbs, shows tests that fail, and names mode and network" *

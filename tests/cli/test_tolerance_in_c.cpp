@@ -79,6 +79,8 @@ void check_same(const driftbound_tolerance_request& request, const std::string& 
     const nlohmann::json& expected = json["parts"][i];
     const driftbound_tolerance_part& part = in_c.answer->parts[i];
     CHECK(expected["data"] == part.data);
+    CHECK(expected["kernels"] == part.kernels);
+    CHECK(expected["device"] == (part.device == nullptr ? nlohmann::json() : nlohmann::json(part.device)));
     CHECK(expected["guarantee"] == part.guarantee);
     CHECK(is_same(number_in(expected["proven"]), part.proven));
     CHECK(is_same(number_in(expected["by_chance"]), part.by_chance));
@@ -102,7 +104,7 @@ void check_refused_in_c(const driftbound_tolerance_request& request, const std::
 
 }  // namespace
 
-TEST_CASE("tolerances in C are those of the program, for operands that are made") {
+TEST_CASE("tolerances in C are those of the program, for operands that are made" * doctest::test_suite("campaign")) {
   using Change = std::function<void(driftbound_tolerance_request&)>;
   struct Question {
     const char* op;
@@ -116,6 +118,7 @@ TEST_CASE("tolerances in C are those of the program, for operands that are made"
       {"gemm", [](auto& r) { r.k = 64, r.order = "blocked:8+fma"; }, "--k 64 --order blocked:8+fma"},
       {"conv", [](auto& r) { r.k = 64, r.split_k = 4, r.in = "tf32"; }, "--k 64 --split-k 4 --in tf32"},
       {"gemm", [](auto& r) { r.k = 128, r.in = "mxfp8"; }, "--k 128 --in mxfp8"},
+      {"gemm", [](auto& r) { r.k = 64, r.in = "fp8_e4m3", r.device = "h100"; }, "--k 64 --in fp8_e4m3 --device h100"},
       {"gemm", [](auto& r) { r.k = 64, r.magnitude = 100.0, r.out = "fp16"; }, "--k 64 --magnitude 100 --out fp16"},
       {"all-reduce", [](auto& r) { r.k = 8, r.acc = "bf16"; }, "--k 8 --acc bf16"},
       {"softmax", [](auto& r) { r.k = 40, r.seed = 7, r.functions = "glibc"; }, "--k 40 --seed 7 --functions glibc"},
@@ -200,6 +203,10 @@ TEST_CASE("mistakes in C have a status and a message, and NaN is refused") {
   check_refused_in_c(gemm([](auto& r) { r.threads = 0; }), "--threads: give a number from 1 on");
   check_refused_in_c(gemm([](auto& r) { r.functions = "none such"; }), "none such");
   check_refused_in_c(gemm([](auto& r) { r.data_count = 2; }), "`data` is NULL");
+  check_refused_in_c(gemm([](auto& r) { r.device = "h1000"; }), "no simulated device");
+  const AnswerInC without_unit(gemm([](auto& r) { r.in = "bf16", r.device = "v100"; }));
+  CHECK(without_unit.status == DRIFTBOUND_NOT_AVAILABLE);
+  CHECK(without_unit.answer == nullptr);
   driftbound_tolerance_request norm = request_for("rmsnorm");
   norm.k = 4;
   norm.epsilon = &nan;

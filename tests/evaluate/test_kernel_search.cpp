@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -7,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/kernel_search.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/trace/matrix_units.hpp"
 #include "evaluate/kernel_family.hpp"
 #include "linalg/scheduled_sums.hpp"
+#include "support/approach.hpp"
+#include "support/lost_numbers.hpp"
 #include "support/tensor_core.hpp"
 
 namespace {
@@ -84,14 +88,14 @@ ProductKernel with_unit(FormatId operands, int fraction_bits, int block, std::in
   unit.fraction_bits = fraction_bits;
   unit.block = block;
   unit.sum_bits = sum_bits;
-  kernel.dealing.run = run;
+  kernel.parts.dealing.run = run;
   return kernel;
 }
 
 ProductKernel chains(const Dealing& dealing, Combination combination, bool fma) {
   ProductKernel kernel;
-  kernel.dealing = dealing;
-  kernel.combination = combination;
+  kernel.parts.dealing = dealing;
+  kernel.parts.combination = combination;
   kernel.fma = fma;
   return kernel;
 }
@@ -154,9 +158,9 @@ TEST_CASE("the kernel that computed a run is found among all members" * doctest:
         CHECK(found.kernel->fma == kernel.fma);
       }
       const bool has_exact_parts = kernel.matrix_unit && kernel.matrix_unit->sum_bits < 23;  // in any order the same
-      if (!has_exact_parts) CHECK(found.kernel->combination == kernel.combination);
-      CHECK(schedule_of(found.kernel->dealing, k).ends == schedule_of(kernel.dealing, k).ends);
-      CHECK(schedule_of(found.kernel->dealing, k).terms == schedule_of(kernel.dealing, k).terms);
+      if (!has_exact_parts) CHECK(found.kernel->parts.combination == kernel.parts.combination);
+      CHECK(schedule_of(found.kernel->parts, k).ends == schedule_of(kernel.parts, k).ends);
+      CHECK(schedule_of(found.kernel->parts, k).terms == schedule_of(kernel.parts, k).terms);
       std::string alike;
       for (const ProductKernel& other : found.alike) alike += describe(other, k) + "; ";
       CAPTURE(alike);
@@ -170,12 +174,162 @@ TEST_CASE("the kernel that computed a run is found among all members" * doctest:
   }
 }
 
+ProductKernel blocks_of_lanes(const char* order) {
+  const SummationOrder parsed = parse_summation_order(order);
+  ProductKernel kernel;
+  kernel.fma = parsed.fma;
+  kernel.parts = parsed.parts;
+  return kernel;
+}
+
+void check_same_sums(const ProductKernel& found, const ProductKernel& wanted, std::int64_t k) {
+  const SumSchedule a = schedule_of(found.parts, k), b = schedule_of(wanted.parts, k);
+  CHECK(a.terms == b.terms);
+  CHECK(a.ends == b.ends);
+  CHECK(a.joins.list == b.joins.list);
+}
+
+TEST_CASE("blocks with lanes inside are found, and nothing else") {
+  std::mt19937_64 random(20261130);
+  for (const std::int64_t k : {300, 616}) {
+    MadeRun run(3, k, 32, random);
+    for (const char* order : {"balanced:240:1/lanes:2x1:8+fma", "slices:256/lanes:2x1+fma",
+                              "slices:128/lanes:4x1/halves", "balanced:128:8/lanes:8x1/neighbours+fma",
+                              "lanes:2x1:16+fma", "lanes:8x1:4:sum:front/fours+fma", "slices:8:4:last/lanes:2x1+fma"}) {
+      const ProductKernel kernel = blocks_of_lanes(order);
+      run.record(run.computed_by(kernel));
+      const KernelFinding found = run.searched();
+      CAPTURE(order);
+      CAPTURE(k);
+      REQUIRE(found.kernel.has_value());
+      CAPTURE(describe(*found.kernel, k));
+      CHECK(found.others.empty());
+      CHECK(found.members_left == 1);
+      CHECK(found.kernel->fma == kernel.fma);
+      check_same_sums(*found.kernel, kernel, k);
+    }
+  }
+}
+
+TEST_CASE("slices that are rounded before they are added are found") {
+  std::mt19937_64 random(20261201);
+  const std::int64_t k = 512;
+  MadeRun run(4, k, 32, random);
+  for (const FormatId narrow : {FormatId::bf16, FormatId::fp16}) {
+    for (const bool of_sums : {false, true}) {
+      for (const bool by_unit : {false, true}) {
+        ProductKernel kernel = by_unit ? with_unit(narrow, 25, 16, 128) : chains({}, Combination::sequential, true);
+        kernel.operands = narrow;
+        kernel.parts.dealing = {Dealing::Kind::contiguous, 1, 128, 1};
+        kernel.part_format = narrow;
+        kernel.rounds_sums_of_parts = of_sums;
+        run.record(run.computed_by(kernel));
+        const KernelFinding found = run.searched();
+        CAPTURE(describe(kernel, k));
+        REQUIRE(found.kernel.has_value());
+        CAPTURE(describe(*found.kernel, k));
+        CHECK(found.kernel->part_format == narrow);
+        CHECK(found.kernel->rounds_sums_of_parts == of_sums);
+        CHECK(found.members_left <= 24);  // what adds up a slice leaves few traces in so few bits
+        check_same_sums(*found.kernel, kernel, k);
+        CHECK_FALSE(
+            with_kernel(cpu_arithmetic(format(narrow).name, {}), *found.kernel, k));  // parts keep their bits there
+      }
+    }
+  }
+}
+
+/// Sums or means of rows of x [m, k]: a graph, and a run of it whose results are given.
+struct MadeSums {
+  std::int64_t m, k;
+  std::vector<float> x;
+  Graph graph;
+  Trace trace;
+
+  MadeSums(std::int64_t rows, std::int64_t terms, const Op& op, std::mt19937_64& random)
+      : m(rows), k(terms), x(normal_numbers(static_cast<std::size_t>(m * k), 1.0, random)) {
+    const ValueId input = graph.add_input("x", ElementType::f32, {{-1, "samples"}, {k, ""}});
+    graph.outputs = {graph.add_node("y", op, {input})};
+    trace.arithmetic = cpu_arithmetic("fp32", {});
+    trace.samples = m;
+    trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({m, k}, x)));
+  }
+
+  std::vector<float> summed_by(const ProductKernel& kernel) const {
+    const ProductPlan plan{1, m, 1, k, {0}, {0}, k, 1, 1, 1};
+    const std::vector<float> ones(static_cast<std::size_t>(k), 1.0f);
+    PackedMatrices<float> packed;
+    pack_missing<float>(plan, ones, packed);
+    std::vector<float> y(static_cast<std::size_t>(m));
+    linalg::multiply_by_kernel(plan, x, packed, kernel, 1, y);
+    return y;
+  }
+
+  KernelFinding searched(std::vector<float> y) {
+    trace.layers = {{"y", StoredTensor::from(Tensor<float>({m}, std::move(y)))}};
+    KernelSearch search(graph, 0, 0);
+    search.add(trace);
+    return search.finding();
+  }
+};
+
+TEST_CASE("the order of sums and means is found") {
+  std::mt19937_64 random(20261202);
+  for (const std::int64_t k : {300, 1000}) {
+    MadeSums sums(40, k, op::ReduceSum{{1}, false}, random), means(40, k, op::ReduceMean{{1}, false}, random);
+    for (const char* order :
+         {"lanes:1x1", "halved", "cascade:8x4", "cascade:16x4", "cascade:1x1", "lanes:8x1:8:last/neighbours",
+          "lanes:32x1/halves", "slices:64", "slices:128/lanes:8x1/neighbours"}) {
+      const ProductKernel kernel = blocks_of_lanes(order);
+      std::vector<float> y = sums.summed_by(kernel);
+      const KernelFinding of_sum = sums.searched(y);
+      CAPTURE(order);
+      CAPTURE(k);
+      REQUIRE(of_sum.kernel.has_value());
+      CAPTURE(describe(*of_sum.kernel, k));
+      CHECK_FALSE(of_sum.kernel->of_products);
+      CHECK(of_sum.members_left == 1);
+      CHECK(of_sum.estimate_chance_hits < 1e-9);
+      check_same_sums(*of_sum.kernel, kernel, k);
+      for (const Scaling scaling : {Scaling::divided, Scaling::multiplied}) {
+        std::vector<float> mean = means.summed_by(kernel);
+        const auto n = static_cast<float>(k);
+        for (float& value : mean) value = scaling == Scaling::divided ? value / n : value * (1.0f / n);
+        const KernelFinding of_mean = means.searched(mean);
+        REQUIRE(of_mean.kernel.has_value());
+        CHECK(of_mean.kernel->scaling == scaling);
+        check_same_sums(*of_mean.kernel, kernel, k);
+      }
+      y[7] = std::nextafter(y[7], 0.0f);
+      CHECK_FALSE(sums.searched(y).kernel.has_value());
+    }
+  }
+}
+
+TEST_CASE("sums in an order that the family does not have are not explained") {
+  std::mt19937_64 random(20261203);
+  MadeSums sums(64, 300, op::ReduceSum{{1}, false}, random);
+  std::vector<std::size_t> order(300);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<float> y(64, 0.0f);
+  for (std::size_t row = 0; row < y.size(); ++row)
+    for (const std::size_t k : order) y[row] += sums.x[row * order.size() + k];
+  const KernelFinding found = sums.searched(y);
+  CHECK_FALSE(found.kernel.has_value());
+  CHECK(found.equal_bits < found.compared);
+}
+
 TEST_CASE("numbers that no member gives are not explained") {
   std::mt19937_64 random(3);
   MadeRun run(64, 96, 32, random);
   std::vector<float> y = run.computed_by(with_unit(FormatId::tf32, 25, 8));
   SUBCASE("one number in a thousand has another last bit") {
     for (std::size_t i = 500; i < y.size(); i += 1000) y[i] = std::nextafter(y[i], INFINITY);
+  }
+  SUBCASE("one of blocks of lanes has another last bit") {
+    y = run.computed_by(blocks_of_lanes("slices:64/lanes:2x1+fma"));
+    y[777] = std::nextafter(y[777], 0.0f);
   }
   SUBCASE("another order than any of the family's") {
     std::vector<std::size_t> order(static_cast<std::size_t>(run.k));
@@ -211,14 +365,16 @@ TEST_CASE("a product whose edges another kernel computed is explained by both") 
   }
   run.record(y);
   KernelSearch search(run.graph, 0, 0);
-  CHECK_FALSE(search.add(run.trace));  // no member alone
+  CHECK(search.add(run.trace));
   const KernelFinding found = search.finding();
   REQUIRE(found.kernel.has_value());
   REQUIRE(found.others.size() == 1);
-  CHECK(found.kernel->dealing.kind == Dealing::Kind::contiguous);
-  CHECK(found.others.front().kernel.dealing.kind == Dealing::Kind::interleaved);
+  CHECK(found.kernel->parts.dealing.kind == Dealing::Kind::contiguous);
+  CHECK(found.others.front().kernel.parts.dealing.kind == Dealing::Kind::interleaved);
   CHECK(found.others.front().numbers == differing);
   CHECK(found.equal_bits + found.others.front().numbers == found.compared);
+  CHECK(to_string(with_finding(run.trace.arithmetic, found).value().order) == "height:63");  // of the one chain
+  CHECK_FALSE(with_finding(run.trace.arithmetic, {}));
   y[500] = std::nextafter(y[500], 0.0f);  // given by neither
   run.record(y);
   CHECK_FALSE(run.searched().kernel.has_value());
@@ -227,9 +383,9 @@ TEST_CASE("a product whose edges another kernel computed is explained by both") 
 TEST_CASE("parts of a matrix unit cut no block, as T-21 assumes") {
   for (const std::int64_t k : {100, 616, 1000}) {
     for (const std::int64_t block : {4, 8, 16, 32}) {
-      for (const Dealing& dealing : dealings_of(k, block)) {
+      for (const DealtTerms& dealt : dealings_of(k, block)) {
         std::int64_t steps = 0, first = 0;
-        for (const std::size_t end : schedule_of(dealing, k).ends) {
+        for (const std::size_t end : schedule_of(dealt.front(), k).ends) {
           steps += (static_cast<std::int64_t>(end) - first + block - 1) / block;
           first = static_cast<std::int64_t>(end);
         }
@@ -300,9 +456,302 @@ TEST_CASE("an arithmetic takes a kernel that its declaration covers") {
   from_bias.addend = AddendPlace::before_parts;
   CHECK_FALSE(with_kernel(plain, from_bias, 64));
   ArithmeticModel unit = simulated_arithmetic("a100", "tf32", {SummationOrder::Kind::sequential, 0, false});
+  const ProductKernel nested = blocks_of_lanes("slices:16/lanes:2x1/halves+fma");
+  CHECK(to_string(with_kernel(plain, nested, 64).value().order) == "slices:16/lanes:2x1/halves+fma");
   const ArithmeticModel measured = with_kernel(unit, with_unit(FormatId::tf32, 25, 8), 64).value();
   CHECK(measured.tensor_core->fraction_bits == 25);
   CHECK(with_kernel(unit, blocks, 64).value().input == FormatId::fp32);  // the unit was bypassed
+}
+
+/// Rows x [m, n], and results that a kernel of rows made of them: a graph and its run.
+struct MadeRows {
+  std::int64_t m, n;
+  std::vector<float> x, scale, bias;
+  Graph graph;
+  Trace trace;
+
+  MadeRows(std::int64_t rows, std::int64_t length, const Op& op, bool has_bias, std::mt19937_64& random)
+      : m(rows),
+        n(length),
+        x(normal_numbers(static_cast<std::size_t>(m * n), 2.0, random)),
+        scale(normal_numbers(static_cast<std::size_t>(n), 1.0, random)),
+        bias(normal_numbers(static_cast<std::size_t>(n), 1.0, random)) {
+    for (float& one : x) one += 0.75f;
+    std::vector<ValueId> inputs = {graph.add_input("x", ElementType::f32, {{-1, "samples"}, {n, ""}})};
+    if (!std::holds_alternative<op::Softmax>(op)) {
+      inputs.push_back(graph.add_constant("g", StoredTensor::from(Tensor<float>({n}, scale))));
+      if (has_bias) inputs.push_back(graph.add_constant("b", StoredTensor::from(Tensor<float>({n}, bias))));
+    }
+    graph.outputs = {graph.add_node("y", op, std::move(inputs))};
+    trace.arithmetic = cpu_arithmetic("fp32", {});
+    trace.samples = m;
+    trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({m, n}, x)));
+  }
+
+  KernelFinding searched(std::vector<float> y) {
+    trace.layers = {{"y", StoredTensor::from(Tensor<float>({m, n}, std::move(y)))}};
+    KernelSearch search(graph, 0, 0);
+    const bool gives_all = search.add(trace);
+    CHECK(gives_all == search.finding().kernel.has_value());
+    return search.finding();
+  }
+
+  /// row(first number of a row, first result of it) for all rows.
+  template <class Row>
+  std::vector<float> made(const Row& row) const {
+    std::vector<float> y(x.size());
+    for (std::size_t i = 0; i < y.size(); i += static_cast<std::size_t>(n)) row(&x[i], &y[i]);
+    return y;
+  }
+};
+
+/// The sum of term(0) … term(n - 1) in eight lanes that are added half to half, the order of PyTorch's softmax.
+template <class Term>
+float in_eight_lanes(std::int64_t n, const Term& term) {
+  float lanes[8];
+  for (std::int64_t i = 0; i < n; ++i) lanes[i % 8] = i < 8 ? term(i) : lanes[i % 8] + term(i);
+  for (int half = 4; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+TEST_CASE("the order of a softmax's sum is found, with what makes its terms") {
+  std::mt19937_64 random(20261210);
+  MadeRows rows(24, 200, op::Softmax{-1}, false, random);
+  for (const bool in_lanes : {false, true}) {
+    for (const bool divides : {false, true}) {
+      std::vector<float> y = rows.made([&](const float* x, float* out) {
+        const float largest = *std::max_element(x, x + rows.n);
+        std::vector<float> e(static_cast<std::size_t>(rows.n));
+        for (std::size_t i = 0; i < e.size(); ++i)
+          e[i] = static_cast<float>(std::exp(static_cast<double>(x[i] - largest)));
+        float sum = 0.0f;
+        for (const float one : e) sum += one;
+        if (in_lanes) sum = in_eight_lanes(rows.n, [&](std::int64_t i) { return e[static_cast<std::size_t>(i)]; });
+        for (std::size_t i = 0; i < e.size(); ++i) out[i] = divides ? e[i] / sum : e[i] * (1.0f / sum);
+      });
+      const KernelFinding found = rows.searched(y);
+      REQUIRE(found.kernel.has_value());
+      CAPTURE(describe(*found.kernel, rows.n));
+      CHECK(found.compared == rows.m * rows.n);
+      CHECK(found.members_left <= 4);  // this library's exp is rounded correctly almost always
+      CHECK(found.estimate_chance_hits < 1e-9);
+      CHECK(found.kernel->row->exponential == Exponential::rounded);
+      CHECK(found.kernel->row->result == (divides ? RowSteps::Result::quotient : RowSteps::Result::product));
+      check_same_sums(*found.kernel, blocks_of_lanes(in_lanes ? "lanes:8x1/halves" : "lanes:1x1"), rows.n);
+      CHECK_FALSE(with_kernel(rows.trace.arithmetic, *found.kernel, rows.n));
+      y[1234] = std::nextafter(y[1234], 1.0f);  // one bit of 4800 numbers
+      const KernelFinding changed = rows.searched(y);
+      CHECK_FALSE(changed.kernel.has_value());
+      CHECK(changed.equal_bits < changed.compared);
+    }
+  }
+}
+
+TEST_CASE("the moments of a norm are found, and the steps behind them") {
+  using Steps = RowSteps;
+  std::mt19937_64 random(20261211);
+  MadeRows rows(20, 150, op::LayerNormalization{-1, 1e-5}, true, random);
+  const auto n = static_cast<float>(rows.n);
+  const auto finish = [&](Steps::Result result, const float* x, float mean, float variance, float* y) {
+    const float root = std::sqrt(variance + 1e-5f), inverse = 1.0f / root;
+    for (std::int64_t i = 0; i < rows.n; ++i) {
+      const float g = rows.scale[static_cast<std::size_t>(i)], b = rows.bias[static_cast<std::size_t>(i)];
+      switch (result) {
+        case Steps::Result::quotient:
+          y[i] = (x[i] - mean) / root * g + b;
+          break;
+        case Steps::Result::product:
+          y[i] = std::fma((x[i] - mean) * inverse, g, b);
+          break;
+        case Steps::Result::shifted:
+          y[i] = (x[i] * inverse + -inverse * mean) * g + b;
+          break;
+        case Steps::Result::folded:
+          y[i] = std::fma(x[i], inverse * g, std::fma(-(inverse * g), mean, b));
+          break;
+        case Steps::Result::scaled:
+          y[i] = (x[i] - mean) * (inverse * g) + b;
+          break;
+      }
+    }
+  };
+  for (const Steps::Sums sums : {Steps::Sums::two_passes, Steps::Sums::one_pass, Steps::Sums::running}) {
+    for (const Steps::Result result : {Steps::Result::quotient, Steps::Result::product, Steps::Result::shifted,
+                                       Steps::Result::folded, Steps::Result::scaled}) {
+      std::vector<float> y = rows.made([&](const float* x, float* out) {
+        float mean = 0.0f, variance = 0.0f;
+        if (sums == Steps::Sums::running) {
+          for (std::int64_t i = 0; i < rows.n; ++i) {
+            const float delta = x[i] - mean;
+            mean += delta / static_cast<float>(i + 1);
+            variance += delta * (x[i] - mean);
+          }
+          variance /= n;
+        } else if (sums == Steps::Sums::two_passes) {
+          mean = in_eight_lanes(rows.n, [&](std::int64_t i) { return x[i]; }) / n;
+          variance = in_eight_lanes(rows.n, [&](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / n;
+        } else {
+          for (std::int64_t i = 0; i < rows.n; ++i) mean += x[i];
+          for (std::int64_t i = 0; i < rows.n; ++i) variance = i > 0 ? std::fma(x[i], x[i], variance) : x[0] * x[0];
+          mean /= n;
+          variance = std::fma(-mean, mean, variance / n);
+        }
+        finish(result, x, mean, variance, out);
+      });
+      const KernelFinding found = rows.searched(y);
+      REQUIRE(found.kernel.has_value());
+      CAPTURE(describe(*found.kernel, rows.n));
+      CHECK(found.members_left <= 2);  // squares that are fused or not may give the same variances
+      CHECK(found.compared == rows.m * rows.n);
+      CHECK(found.kernel->row->sums == sums);
+      CHECK(found.kernel->row->result == result);
+      CHECK(found.kernel->fma == (sums == Steps::Sums::one_pass));
+      y[77] = std::nextafter(y[77], 100.0f);
+      CHECK_FALSE(rows.searched(y).kernel.has_value());
+    }
+  }
+}
+
+TEST_CASE("a mean of squares in a norm is found; rows that say nothing are not searched") {
+  std::mt19937_64 random(20261212);
+  MadeRows rows(80, 96, op::RMSNormalization{-1, 1e-6}, false, random);
+  const std::vector<float> y = rows.made([&](const float* x, float* out) {
+    const float mean = in_eight_lanes(rows.n, [&](std::int64_t i) { return x[i] * x[i]; }) * (1.0f / 96.0f);
+    const float inverse = 1.0f / std::sqrt(mean + 1e-6f);
+    for (std::int64_t i = 0; i < rows.n; ++i) out[i] = x[i] * inverse * rows.scale[static_cast<std::size_t>(i)];
+  });
+  const KernelFinding found = rows.searched(y);
+  REQUIRE(found.kernel.has_value());
+  CHECK(found.members_left == 1);
+  CHECK(found.kernel->row->sums == RowSteps::Sums::squares);
+  CHECK(found.kernel->scaling == Scaling::multiplied);
+  CHECK(describe(*found.kernel, rows.n) ==
+        "numbers as they are, terms in 8 lanes of 1 term in turn added half to half, times the rounded reciprocal of "
+        "the number of terms; mean of squares, times the reciprocal of the root, not fused");
+  CHECK(rows.searched(std::vector<float>(y.size(), NAN)).why_not == "no row has finite float32 numbers and results");
+  MadeRows long_rows(2, 1024, op::Softmax{-1}, false, random);
+  long_rows.trace.layers = {{"y", StoredTensor::from(Tensor<float>({2, 1024}, long_rows.x))}};
+  KernelSearch cheap(long_rows.graph, 0, std::int64_t{1} << 21);
+  CHECK_FALSE(cheap.add(long_rows.trace));
+  CHECK(cheap.finding().why_not == "rows of 1024 numbers take long to search");
+}
+
+/// A convolution of x [2, 6, 7, 5] with weights [8, 3, 3, 2] in two groups, with strides, dilations and padding, computed by
+/// loops: `together` channels at one place of the window after each other, then the next place.
+struct MadeConvolution {
+  static constexpr std::int64_t channels = 3, rows = 4, columns = 6;
+  std::vector<float> x, w, bias;
+  Graph graph;
+  Trace trace;
+
+  explicit MadeConvolution(std::mt19937_64& random)
+      : x(normal_numbers(2 * 6 * 7 * 5, 1.0, random)),
+        w(normal_numbers(8 * channels * 3 * 2, 0.3, random)),
+        bias(normal_numbers(8, 0.3, random)) {
+    op::Conv conv;
+    conv.geometry.strides = {2, 1};
+    conv.geometry.dilations = {1, 2};
+    conv.geometry.pads_before = {1, 2};
+    conv.geometry.pads_after = {1, 1};
+    conv.groups = 2;
+    const ValueId input = graph.add_input("x", ElementType::f32, {{-1, "samples"}, {6, ""}, {7, ""}, {5, ""}});
+    const ValueId weight = graph.add_constant("w", StoredTensor::from(Tensor<float>({8, channels, 3, 2}, w)));
+    const ValueId addend = graph.add_constant("c", StoredTensor::from(Tensor<float>({8}, bias)));
+    graph.outputs = {graph.add_node("y", conv, {input, weight, addend})};
+    trace.arithmetic = cpu_arithmetic("fp32", {});
+    trace.samples = 2;
+    trace.inputs.tensors.emplace_back("x", StoredTensor::from(Tensor<float>({2, 6, 7, 5}, x)));
+  }
+
+  std::vector<float> computed(std::int64_t together) const {
+    std::vector<float> y;
+    for (std::int64_t sample = 0; sample < 2; ++sample)
+      for (std::int64_t m = 0; m < 8; ++m)
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns; ++j) {
+            float sum = 0.0f;
+            for (std::int64_t first = 0; first < channels; first += together)
+              for (std::int64_t p = 0; p < 6; ++p)
+                for (std::int64_t c = first; c < std::min(first + together, channels); ++c) {
+                  const std::int64_t row = 2 * i - 1 + p / 2, column = j - 2 + 2 * (p % 2);
+                  if (row < 0 || row >= 7 || column < 0 || column >= 5) continue;
+                  const std::int64_t from = ((sample * 6 + m / 4 * channels + c) * 7 + row) * 5 + column;
+                  sum = std::fma(x[static_cast<std::size_t>(from)],
+                                 w[static_cast<std::size_t>((m * channels + c) * 6 + p)], sum);
+                }
+            y.push_back(sum + bias[static_cast<std::size_t>(m)]);
+          }
+    return y;
+  }
+
+  KernelFinding searched(std::vector<float> y) {
+    trace.layers = {{"y", StoredTensor::from(Tensor<float>({2, 8, rows, columns}, std::move(y)))}};
+    KernelSearch search(graph, 0, 0);
+    search.add(trace);
+    return search.finding();
+  }
+};
+
+TEST_CASE("the order of a convolution's products is found") {
+  std::mt19937_64 random(20261213);
+  MadeConvolution made(random);
+  for (const std::int64_t together : {std::int64_t{1}, all_channels}) {
+    std::vector<float> y = made.computed(together);
+    const KernelFinding found = made.searched(y);
+    REQUIRE(found.kernel.has_value());
+    CAPTURE(describe(*found.kernel, 18));
+    CHECK(found.others.empty());
+    CHECK(found.k == 18);
+    CHECK(found.compared == static_cast<std::int64_t>(y.size()));
+    CHECK((found.kernel->channels_together == 1) == (together == 1));
+    CHECK(schedule_of(found.kernel->parts, 18).joins.chains == 1);
+    const ArithmeticModel measured = with_kernel(made.trace.arithmetic, *found.kernel, 18).value();
+    CHECK(to_string(measured.order) == "height:17");
+    y[100] = std::nextafter(y[100], 100.0f);
+    CHECK_FALSE(made.searched(y).kernel.has_value());
+  }
+}
+
+/// The rows from `first_in_lanes` on are added in two lanes, those before it in one chain.
+struct SearchedSums : test::LostNumbers {
+  static constexpr std::int64_t rows = 48;
+
+  explicit SearchedSums(std::int64_t first_in_lanes)
+      : LostNumbers(rows, [=](std::int64_t row) -> std::size_t { return row < first_in_lanes ? 1 : 2; }) {}
+
+  KernelFinding searched() const {
+    KernelSearch search(graph, 0, 0);
+    CHECK(search.add(trace));
+    return search.finding();
+  }
+
+  /// The largest share of a bound that an error uses, in the arithmetic that was found.
+  double share_of(BoundKind kind, const KernelFinding& finding) const {
+    Trace measured = trace;
+    measured.arithmetic = with_finding(trace.arithmetic, finding).value();
+    const Bounds bounds = bound(graph, measured, {});
+    const auto& local = bounds.layers.front().local;
+    const auto found =
+        std::find_if(local.begin(), local.end(), [&](const BoundResult& one) { return one.kind == kind; });
+    REQUIRE(found != local.end());
+    double share = 0.0;
+    for (std::size_t row = 0; row < errors.size(); ++row) {
+      CHECK_FALSE(!(errors[row] <= found->values.values[row]));
+      share = std::max(share, errors[row] / found->values.values[row]);
+    }
+    return share;
+  }
+};
+
+TEST_CASE("bounds by the kernels that were found hold, and are approached") {
+  const SearchedSums chain(SearchedSums::rows), mixed(24);
+  const KernelFinding of_chain = chain.searched(), of_both = mixed.searched();
+  CHECK(to_string(with_finding(chain.trace.arithmetic, of_chain).value().order).starts_with("sequential"));
+  CHECK_APPROACH("T-170", chain.share_of(BoundKind::running, of_chain), 0.9);
+  REQUIRE(of_both.others.size() == 1);
+  CHECK(to_string(with_finding(mixed.trace.arithmetic, of_both).value().order) == "height:63");
+  CHECK(mixed.share_of(BoundKind::order_aware, of_both) > 0.9);
 }
 
 }  // namespace

@@ -70,8 +70,9 @@ TEST_CASE("every order of the CPU is found as it is declared") {
 }
 
 TEST_CASE("trees of orders that are dealt have these orders") {
-  for (const std::string order : {"lanes:8x1/neighbours", "lanes:4x2/halves", "lanes:2x1+fma", "balanced:20:8+fma",
-                                  "slices:25/neighbours", "lanes:16x4/halves+fma"}) {
+  for (const std::string order :
+       {"lanes:8x1/neighbours", "lanes:4x2/halves", "lanes:2x1+fma", "balanced:20:8+fma", "slices:25/neighbours",
+        "lanes:16x4/halves+fma", "slices:40/lanes:2x1", "balanced:40:1/lanes:2x1:8+fma", "lanes:4x1:8"}) {
     CAPTURE(order);
     for (const std::int64_t n : {90, 128}) {
       const SummationTree tree = tree_of(parse_summation_order(order), n);
@@ -211,9 +212,33 @@ TEST_CASE("a matrix unit's block, bits and rounding are found") {
   }
 }
 
+TEST_CASE("where one operand cannot mask, both do") {
+  for (const char* arithmetic : {"fp8_e4m3", "fp8_e5m2"}) {
+    for (const char* order : {"pairwise", "sequential+fma", "blocked:16"}) {
+      CAPTURE(arithmetic);
+      CAPTURE(order);
+      const ProbeFindings found =
+          probe_product(kernel_in(arithmetic, order), {6, 100, 9}, {.expected = parse_summation_order(order)});
+      CHECK(found.left.format() == find_format(arithmetic));
+      REQUIRE(found.additions.has_value());
+      CHECK(found.additions->precision == 24);
+      CHECK(found.additions->rounding == Rounding::nearest_even);
+      CHECK(found.order.kind == parse_summation_order(order).kind);
+      CHECK(found.is_confirmed());
+    }
+  }
+}
+
 TEST_CASE("simulated matrix units are found as they are declared") {
-  for (const auto& [device, arithmetic] :
-       {std::pair("v100", "fp16"), {"a100", "tf32"}, {"a100", "fp16"}, {"h100", "bf16"}, {"h100", "fp16"}}) {
+  for (const auto& [device, arithmetic] : {std::pair("v100", "fp16"),
+                                           {"a100", "tf32"},
+                                           {"a100", "fp16"},
+                                           {"h100", "bf16"},
+                                           {"h100", "fp16"},
+                                           {"l40s", "fp8_e4m3"},
+                                           {"h100", "fp8_e4m3"},
+                                           {"h100", "fp8_e5m2"},
+                                           {"b200", "fp8_e4m3"}}) {
     CAPTURE(device);
     CAPTURE(arithmetic);
     const ArithmeticModel declared = simulated_arithmetic(device, arithmetic, parse_summation_order("sequential"));
@@ -382,8 +407,10 @@ TEST_CASE("what is no tree of sums is said, not guessed") {
     return from_left(a, b);
   });
   CHECK_THROWS_WITH_AS(probe_product(at_random, {16, 50, 1}), doctest::Contains("from call to call"), Unsupported);
-  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp8_e4m3", "pairwise"), {16, 64, 1}),
+  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp8_e4m3", "pairwise"), {16, 1024, 1}),
                        doctest::Contains("too few powers of two"), Unsupported);
+  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp32", "pairwise"), {1, 16777217, 1}),
+                       doctest::Contains("too large to reveal"), Unsupported);
   CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp32", "pairwise"), {1, 64, 1}, {.calls = 20}),
                        doctest::Contains("more than 20 calls"), Unsupported);
 }

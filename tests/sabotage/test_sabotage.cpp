@@ -24,6 +24,7 @@
 #include "support/rule_checks.hpp"
 #include "support/small_networks.hpp"
 #include "support/transpose_checks.hpp"
+#include "support/variance_checks.hpp"
 
 // Deliberate faults, one at a time, in the rules that soundness rests on. A check counts violations: none with
 // the theorems, some with the fault.
@@ -65,6 +66,10 @@ std::int64_t check_sequential() {
   ProductSetup setup;
   setup.order = {SummationOrder::Kind::sequential, 0, false};
   return check_setup(setup);
+}
+
+std::int64_t check_moments() {
+  return check_variances(3000, 1861).violations;
 }
 
 std::int64_t check_bias() {
@@ -456,6 +461,52 @@ std::vector<BoundFault> checks::bound_faults() {
       {"no roundings of merges",
        [](auto& r) { r.error_of_merges = [](std::int64_t, Magnitude, const Machine&) { return Magnitude(); }; },
        []() { return check_merged_means(40000, 1361).violations; }},
+      {"a sum of squares that loses nothing",
+       [](auto& r) { r.least_sum = [](double total, std::int64_t, const Machine&) { return total; }; }, check_moments},
+      {"squares about a wrong mean, added without a rounding",
+       [](auto& r) {
+         r.least_squares = [](double spread, std::int64_t, bool, const Machine&) { return spread * spread; };
+       },
+       check_moments},
+      {"merged variances that lose nothing",
+       [](auto& r) {
+         r.least_merged_squares = [](double spread, Magnitude, std::int64_t, const Machine&) {
+           return spread * spread;
+         };
+       },
+       check_moments},
+      {"merged variances below the squared range",
+       [](auto& r) {
+         r.most_merged_squares = [](Magnitude range, std::int64_t, const Machine&) { return range * range; };
+       },
+       check_moments},
+      {"merged means half way among their numbers",
+       [](auto& r) {
+         r.reach_of_merged_mean = [](double least, double most, double sum, Magnitude radius, std::int64_t count,
+                                     const Machine& m) {
+           return Magnitude(0.5) * proven::reach_of_merged_mean(least, most, sum, radius, count, m);
+         };
+       },
+       check_moments},
+      {"a root that moves upwards only",
+       [](auto& r) {
+         r.propagate_sqrt_above = [](double x, Magnitude e, double) { return proven::propagate_sqrt_above(x, e, x); };
+       },
+       []() { return check_known_least(20000, 1862); }},
+      {"a common factor that does not move",
+       [](auto& r) {
+         r.propagate_common_factor = [](double a, Magnitude ea, double b, Magnitude eb, double q, Magnitude) {
+           return proven::propagate_common_factor(a, ea, b, eb, q, Magnitude());
+         };
+       },
+       []() { return check_known_least(20000, 1862); }},
+      {"a divisor that moves upwards only",
+       [](auto& r) {
+         r.propagate_quotient_above = [](double a, Magnitude ea, double b, Magnitude eb, double) {
+           return proven::propagate_quotient_above(a, ea, b, eb, b);
+         };
+       },
+       []() { return check_known_least(20000, 1862); }},
       {"the folklore's pairwise height for a sequential sum",
        [](auto& r) {
          r.path_lengths = [](const SummationOrder& order, std::span<const char> nonzero, std::span<std::int64_t> d) {

@@ -25,6 +25,8 @@ const std::map<std::string, std::string> without_a_bound = {
     {"T-137", "an identity, and bounds of other theorems"},
     {"T-139", "tests of significance"},
     {"T-142", "results within bounds of other theorems"},
+    {"T-160", "an isotopy"},
+    {"T-162", "an isotopy"},
 };
 
 std::string text_of(const fs::path& file) {

@@ -264,8 +264,10 @@ inline std::vector<SummationOrder> declared_orders() {
 /// Orders of parts that are dealt out, which no evaluator executes.
 inline std::vector<SummationOrder> dealt_orders() {
   std::vector<SummationOrder> orders;
-  for (const char* order : {"slices:2/neighbours", "slices:2/halves", "balanced:3:1", "balanced:4:2/neighbours",
-                            "lanes:2x1", "lanes:4x1/halves", "lanes:2x2/neighbours", "lanes:3x1/halves"})
+  for (const char* order :
+       {"slices:2/neighbours", "slices:2/halves", "balanced:3:1", "balanced:4:2/neighbours", "lanes:2x1",
+        "lanes:4x1/halves", "lanes:2x2/neighbours", "lanes:3x1/halves", "lanes:2x1:4", "lanes:8x1:1:front/fours",
+        "slices:4/lanes:2x1", "balanced:4:1/neighbours/lanes:2x1:2/halves"})
     for (const char* fma : {"", "+fma"}) orders.push_back(parse_summation_order(std::string(order) + fma));
   return orders;
 }

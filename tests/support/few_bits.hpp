@@ -51,44 +51,62 @@ private:
     return sum;
   }
 
+  using Terms = std::vector<std::size_t>;
+
   /// By the words of SummationOrder: term after term to its part, then round after round of additions.
   std::optional<Sum> dealt() const {
-    const Dealing& dealing = order_.dealing;
-    std::vector<std::vector<std::size_t>> parts;
+    Terms all;
+    for (std::size_t k = 0; k < a_.size(); ++k) all.push_back(k);
+    const auto chain_of = [&](const Terms& terms) {
+      std::optional<Sum> sum;
+      for (const std::size_t k : terms) sum = with_term(sum, k);
+      return sum;
+    };
+    const auto inside = [&](const Terms& terms) {
+      return order_.parts.inside == Dealing{}
+                 ? chain_of(terms)
+                 : dealt(order_.parts.inside, order_.parts.inside_combination, terms, chain_of);
+    };
+    return dealt(order_.parts.dealing, order_.parts.combination, all, inside);
+  }
+
+  template <class SumOfPart>
+  std::optional<Sum> dealt(const Dealing& dealing, Combination combination, const Terms& all,
+                           const SumOfPart& sum_of_part) const {
+    std::vector<Terms> parts;
     const auto run = static_cast<std::size_t>(dealing.run), multiple = static_cast<std::size_t>(dealing.multiple);
     std::size_t left_in_part = 0;
-    for (std::size_t k = 0; k < a_.size(); ++k) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
       if (dealing.kind == Dealing::Kind::interleaved) {
-        const std::size_t part = k / run % static_cast<std::size_t>(dealing.parts);
-        if (part >= parts.size()) parts.resize(part + 1);
-        parts[part].push_back(k);
+        const std::size_t count = static_cast<std::size_t>(dealing.parts), whole = all.size() / multiple * multiple;
+        const std::size_t front = dealing.short_first ? whole % (count * run) : 0;
+        const std::size_t part = i >= whole ? 0 : (i < front ? i : i - front) / run % count;
+        if (parts.size() <= part) parts.resize(part + 1);
+        parts[part].push_back(all[i]);
         continue;
       }
       if (left_in_part == 0) {
-        const std::size_t left = a_.size() - k;
+        const std::size_t left = all.size() - i;
         left_in_part = run;
         if (dealing.kind == Dealing::Kind::balanced && left > run && left < 2 * run)
-          for (left_in_part = (left + 1) / 2; left_in_part % multiple != 0;) ++left_in_part;
+          for (left_in_part = multiple == 1 ? (left + 1) / 2 : left / 2; left_in_part % multiple != 0;) ++left_in_part;
         parts.emplace_back();
       }
-      parts.back().push_back(k);
+      parts.back().push_back(all[i]);
       --left_in_part;
     }
     std::vector<std::optional<Sum>> sums;
-    for (const std::vector<std::size_t>& part : parts) {
-      std::optional<Sum> sum;
-      for (const std::size_t k : part) sum = with_term(sum, k);
-      sums.push_back(sum);
-    }
+    for (const Terms& part : parts) sums.push_back(sum_of_part(part));
     while (sums.size() > 1) {
       std::vector<std::optional<Sum>> next;
       const std::size_t half = (sums.size() + 1) / 2;
-      if (order_.combination == Combination::sequential) {
+      if (combination == Combination::sequential) {
         next = {sums.begin() + 1, sums.end()};
         next[0] = joined(sums[0], sums[1]);
       } else {
         for (std::size_t i = 0; i < half; ++i) {
-          const bool by_halves = order_.combination == Combination::halves;
+          const bool by_halves =
+              combination == Combination::halves || (combination == Combination::fours && sums.size() > 4);
           const std::size_t first = by_halves ? i : 2 * i, second = by_halves ? i + half : 2 * i + 1;
           next.push_back(second < sums.size() ? joined(sums[first], sums[second]) : sums[first]);
         }

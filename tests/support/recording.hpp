@@ -45,18 +45,21 @@ public:
     tensors_.emplace("value/" + id, picked(whole, numbers, {static_cast<std::int64_t>(kept.size()), width}));
   }
   void describe(const std::string& id, ElementType type, const Shape& shape) {
-    static const std::map<ElementType, std::string> names = {{ElementType::f64, "F64"}, {ElementType::f32, "F32"},
-                                                             {ElementType::f16, "F16"}, {ElementType::bf16, "BF16"},
-                                                             {ElementType::i64, "I64"}, {ElementType::boolean, "BOOL"}};
+    static const std::map<ElementType, std::string> names = {{ElementType::f64, "F64"},     {ElementType::f32, "F32"},
+                                                             {ElementType::f16, "F16"},     {ElementType::bf16, "BF16"},
+                                                             {ElementType::i64, "I64"},     {ElementType::i32, "I32"},
+                                                             {ElementType::boolean, "BOOL"}};
     values_[id] = {{"type", names.at(type)}, {"shape", shape}};
   }
   nlohmann::json& description(const std::string& id) { return values_[id]; }
 
   void record(const std::string& op, const Ids& operands, const Ids& results,
-              nlohmann::json attributes = nlohmann::json::object(), const std::string& module = "") {
+              nlohmann::json attributes = nlohmann::json::object(), const std::string& module = "",
+              const std::string& name = "") {
     nlohmann::json record = {
         {"op", op}, {"operands", list(operands)}, {"results", list(results)}, {"attributes", std::move(attributes)}};
     if (!module.empty()) record["module"] = module;
+    if (!name.empty()) record["name"] = name;
     records_.push_back(std::move(record));
   }
   nlohmann::json& last_record() { return records_.back(); }

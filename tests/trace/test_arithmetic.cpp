@@ -33,23 +33,61 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("summation orders survive printing and parsing") {
-  for (const std::string text : {"sequential", "pairwise", "blocked:8", "split-k:3", "unknown", "blocked:8+fma",
-                                 "pairwise+fma", "height:6", "height:1+fma", "slices:64/neighbours", "slices:8",
-                                 "balanced:384:8+fma", "lanes:32x2/halves+fma", "lanes:4x1"}) {
+  for (const std::string text : {"sequential",
+                                 "pairwise",
+                                 "blocked:8",
+                                 "split-k:3",
+                                 "unknown",
+                                 "blocked:8+fma",
+                                 "pairwise+fma",
+                                 "height:6",
+                                 "height:1+fma",
+                                 "slices:64/neighbours",
+                                 "slices:8",
+                                 "balanced:384:8+fma",
+                                 "lanes:32x2/halves+fma",
+                                 "lanes:4x1",
+                                 "lanes:2x1:8",
+                                 "slices:256/lanes:2x1/halves+fma",
+                                 "balanced:320:1/lanes:2x1:8",
+                                 "lanes:8x1:8:last",
+                                 "halved",
+                                 "cascade:8x4",
+                                 "lanes:8x1:4:sum:front/fours",
+                                 "slices:8:4:last/lanes:2x1"}) {
     CHECK(to_string(parse_summation_order(text)) == text);
   }
   CHECK(parse_summation_order("blocked:12+fma") == SummationOrder{SummationOrder::Kind::blocked, 12, true});
 }
 
 TEST_CASE("what is no summation order is refused") {
-  for (const std::string text : {"",           "sequentiall",     "blocked",
-                                 "blocked:",   "blocked:0",       "blocked:-1",
-                                 "blocked:8x", "blocked: 8",      "split-k:99999999999999999999",
-                                 "+fma",       "pairwise:2",      "sequential+fma+fma",
-                                 "height",     "height:",         "height:0",
-                                 "height:-3",  "height:6x",       "lanes:32",
-                                 "lanes:0x2",  "lanes:2x2/third", "balanced:8",
-                                 "slices:0",   "slices:/halves"}) {
+  for (const std::string text : {"",
+                                 "sequentiall",
+                                 "blocked",
+                                 "blocked:",
+                                 "blocked:0",
+                                 "blocked:-1",
+                                 "blocked:8x",
+                                 "blocked: 8",
+                                 "split-k:99999999999999999999",
+                                 "+fma",
+                                 "pairwise:2",
+                                 "sequential+fma+fma",
+                                 "height",
+                                 "height:",
+                                 "height:0",
+                                 "height:-3",
+                                 "height:6x",
+                                 "lanes:32",
+                                 "lanes:0x2",
+                                 "lanes:2x2/third",
+                                 "slices:4/lanes:2x1/slices:2",
+                                 "lanes:2x1:last",
+                                 "cascade:8",
+                                 "halved/halves",
+                                 "balanced:8",
+                                 "slices:0",
+                                 "slices:/halves"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_summation_order(text), InvalidArgument);
   }

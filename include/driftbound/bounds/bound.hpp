@@ -13,6 +13,7 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/num/ball.hpp"
 #include "driftbound/num/magnitude.hpp"
+#include "driftbound/trace/arithmetic.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound {
@@ -216,7 +217,8 @@ struct BoundOptions {
 ///                shadow          every node; |computed - shadow| plus the bound of |shadow - exact|, or the distance
 ///                                from KnownExact::network (T-70)
 ///                adjoint/any-order       outputs; every run, sums in any order (T-71)
-///                adjoint/order-aware     the same for sums in the declared order, where it is known
+///                adjoint/order-aware     the same for sums in the declared order, where it is known, and in the orders
+///                                        of kernels that were found in the run (Bounder)
 ///                replay                  outputs; every run of the arithmetic in the declared order. The run is
 ///                                        executed here and compared with the shadow; not applicable if the
 ///                                        arithmetic does not determine the run (T-97)
@@ -250,6 +252,10 @@ struct KnownExact {
   const std::vector<Tensor<Ball>>* network = nullptr;
 };
 
+/// By node of the graph: the arithmetic of a kernel that gives every number that the run stored of the node
+/// (with_finding()); empty: none is known. An empty vector: of no node.
+using FoundArithmetics = std::vector<std::optional<ArithmeticModel>>;
+
 /// Computes bound() for several traces of one graph. Verified norms of the weights are computed once and cached. Const
 /// member functions are thread-safe.
 class Bounder {
@@ -260,8 +266,11 @@ public:
   ~Bounder();
   Bounder(Bounder&&) noexcept;
   Bounder& operator=(Bounder&&) noexcept;
-  /// Throws:    as bound(); ShapeMismatch for `exact` of another trace
-  Bounds operator()(const Trace& trace, const KnownExact& exact = {}) const;
+  /// Local bounds and `forward` of nodes whose kernel was found take its order and its matrix unit. So do bounds
+  /// "adjoint/order-aware", under the condition that every run computes these nodes by the same kernels.
+  /// Source:    docs/theory.md T-170
+  /// Throws:    as bound(); ShapeMismatch for `exact` or `found` of another graph
+  Bounds operator()(const Trace& trace, const KnownExact& exact = {}, const FoundArithmetics& found = {}) const;
   /// Upper bound of the largest singular value of a constant matrix of the graph; infinite if an element is not finite.
   /// It is computed at first use and cached.
   /// Guarantee: proven

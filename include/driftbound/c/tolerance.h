@@ -24,6 +24,7 @@ typedef enum driftbound_status {
   DRIFTBOUND_OK = 0,
   DRIFTBOUND_NO_TOLERANCE = 1,  /**< results may leave their format: there is an answer, and `proven` is infinite */
   DRIFTBOUND_BAD_INPUT = 3,     /**< driftbound_message() says what is wrong, and what to do */
+  DRIFTBOUND_NOT_AVAILABLE = 4, /**< the device has no matrix unit for such operands */
   DRIFTBOUND_OUT_OF_MEMORY = 5,
   DRIFTBOUND_FAILED = 6         /**< a defect of the library; driftbound_message() has what is known */
 } driftbound_status;
@@ -58,6 +59,7 @@ typedef struct driftbound_tolerance_request {
   const char* out;              /**< format of the results; NULL: that of the sums */
   const char* order;            /**< of the sums, as "blocked:8+fma"; NULL: any */
   int64_t split_k;              /**< so many parts of the sum, each added up in turn; 0: not given */
+  const char* device;           /**< whose matrix unit adds up products, as "h100"; NULL: sums are as `acc` says */
   double magnitude;             /**< of operands that are made; 1 */
   uint64_t seed;                /**< of normal data that are made; 1 */
   const char* functions;        /**< library whose functions are called; NULL: "cuda" */
@@ -70,12 +72,14 @@ typedef struct driftbound_tolerance_request {
 /** Everything at its default; `op` is NULL. */
 driftbound_tolerance_request driftbound_tolerance_defaults(void);
 
-/** What is said of some data. */
+/** What is said of some data and some kernels. */
 typedef struct driftbound_tolerance_part {
   const char* data;             /**< "any data within ±1", "normal data, standard deviation 1", "the data given" */
+  const char* kernels;          /**< that `proven` holds for: "sums in fp32, in any order and rounded to nearest" … */
+  const char* device;           /**< whose matrix unit they use; NULL: none */
   double largest_result;        /**< of the exact results, in magnitude */
   const char* guarantee;        /**< of `proven`: "proven", or "conditional" on the accuracy of a function */
-  double proven;                /**< no kernel is off by more; the largest of the elements */
+  double proven;                /**< none of these kernels is off by more; the largest of the elements */
   double by_chance;             /**< an honest kernel is off by more with the failure probability at most */
   double estimate;              /**< six standard deviations of sums in random order; NaN: none is made */
   size_t axes;                  /**< of the result */
@@ -92,7 +96,12 @@ typedef struct driftbound_tolerance_answer {
   const char* operands;         /**< that the op reads, with shapes */
   size_t assumption_count;
   const char* const* assumptions;
-  size_t part_count;            /**< 1 for data; else sums have two parts, any data and normal data */
+  /**
+   * Of the kernels that are asked for: one part for data; else any data, where there is a bound for them, and normal
+   * data. Behind these stand those of the weakest matrix unit that is known, where one reads the operands and `device`
+   * is NULL.
+   */
+  size_t part_count;
   const driftbound_tolerance_part* parts;
 } driftbound_tolerance_answer;
 

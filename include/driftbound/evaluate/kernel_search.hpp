@@ -19,7 +19,7 @@ struct KernelShare {
   std::int64_t numbers = 0;
 };
 
-/// What a search for the kernel of one product found.
+/// What a search for the kernel of one product, or of one sum of numbers, found.
 struct KernelFinding {
   /// The simplest member of the family that gives all numbers compared; empty: no member does.
   std::optional<ProductKernel> kernel;
@@ -37,14 +37,22 @@ struct KernelFinding {
   std::string why_not;  ///< why nothing was searched; empty: it was
 };
 
-/// Searches a family of kernels for those that give all bits of one recorded Gemm or MatMul: operands read as they are
+/// Whether the family has kernels of an op: Gemm, MatMul, Conv, ReduceSum, ReduceMean, GlobalAveragePool, Softmax and the
+/// norms of rows (layer, RMS, group, instance).
+bool has_kernels(const Op& op);
+
+/// Searches a family of kernels for those that give all bits of one recorded op. Of products: operands read as they are
 /// or rounded to tf32, bf16, fp16 or fp8; float32 multiply-adds, fused or not, or steps of a matrix unit; products in one
-/// chain, in slices, or in lanes in turn; parts added one after the other, neighbour to neighbour or half to half; the
-/// addend last, before the parts, or first. A member that gives other bits is out; zeros of either sign are equal.
+/// chain, in slices, in lanes in turn, or in slices with lanes inside; parts added one after the other, neighbour to
+/// neighbour or half to half, and rounded to bf16 or fp16 or not; the addend last, before the parts, or first. Of sums
+/// and means: float32 additions in such parts and in the trees of numpy and PyTorch; means are divided by the number of
+/// terms or multiplied by its rounded reciprocal. Convolutions are products with the terms channel after channel, or place
+/// after place of the window in a number of channels at a time. Of softmax and norms: the order of the sums, the function
+/// that makes the terms, the moments and the steps behind them (RowSteps). A member that gives other bits is out; zeros of either sign are equal.
 /// Source:    docs/explain.md
 class KernelSearch {
 public:
-  /// `node`: of the graph; another op than Gemm and MatMul is not searched. `most_work`: products in all members of a
+  /// `node`: of the graph; an op that the family has no kernels of is not searched. `most_work`: products in all members of a
   /// group of numbers beyond which the search is left out; 0: any number, and more numbers are compared.
   KernelSearch(const Graph& graph, std::size_t node, std::int64_t most_work);
   ~KernelSearch();
@@ -52,21 +60,28 @@ public:
   KernelSearch& operator=(KernelSearch&&) noexcept;
 
   /// Compares the members left with the numbers of one more evaluation (without sample axis where the model is not
-  /// batched). Returns whether one member gives all of them: all numbers of the evaluation, each compared.
+  /// batched). Returns whether the members that are left give all of them: all numbers of the evaluation, each compared.
   bool add(const Trace& evaluation);
   KernelFinding finding() const;
 
 private:
   class Work;
-  std::unique_ptr<Work> work_;
+  class Searches;
+  std::unique_ptr<Searches> searches_;
 };
 
 /// The declared arithmetic, with the order of summation and the matrix unit of a kernel that gave all numbers of a
-/// product: bounds of this arithmetic hold for these numbers, whatever computed them. Empty where the declaration does
-/// not cover the kernel: it reads operands as narrower numbers, or adds the addend before the sum is complete.
+/// product: bounds of this arithmetic hold for these numbers, whatever computed them. Empty for sums of numbers, and where
+/// the declaration does not cover the kernel: it reads operands as narrower numbers, rounds parts, or adds the addend
+/// before the sum is complete.
 /// Shapes:    k terms in each sum
 /// Source:    docs/explain.md; docs/theory.md T-11, T-21, T-69
 std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, const ProductKernel& kernel,
                                            std::int64_t k);
+
+/// The same of what a search found, where it gives all numbers of a product: that of the one kernel; of several kernels that
+/// give all numbers together, sums in any order in which no product passes through more additions than in one of them.
+/// Source:    docs/theory.md T-170
+std::optional<ArithmeticModel> with_finding(const ArithmeticModel& declared, const KernelFinding& finding);
 
 }  // namespace driftbound

@@ -25,8 +25,8 @@ std::string_view name_of(Evidence evidence);
 ///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then
 ///                t = fl(t + c_j)
 ///   split_k S:   the same with chains of ceil(n / S) products
-///   dealt:       parts as `dealing` deals them out, each a chain, their sums added as `combination` says. For bounds; not
-///                executable
+///   dealt:       parts as `parts` deals them out, each a chain or in parts of its own, their sums added as it says. For
+///                bounds; not executable
 ///   height H:    any tree in which each product, fused or not, passes through at most H additions. Not executable
 ///   unknown:     any order
 /// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).
@@ -36,8 +36,7 @@ struct SummationOrder {
   Kind kind = Kind::unknown;
   std::int64_t parameter = 0;  ///< B, S or H
   bool fma = false;
-  Dealing dealing = {};  ///< of `dealt`, as the next
-  Combination combination = Combination::sequential;
+  SumParts parts = {};  ///< of `dealt`
 
   /// Whether it says which sums are formed, and not only how many additions a product may pass through.
   bool gives_partial_sums() const { return kind != Kind::unknown && kind != Kind::height; }
@@ -46,7 +45,10 @@ struct SummationOrder {
 };
 
 /// "blocked:8+fma" and back. Orders that are dealt: "slices:64" (contiguous), "balanced:384:8" (run and multiple), and
-/// "lanes:32x2" (interleaved, parts x run), each with "/neighbours" or "/halves" where parts are not added in sequence.
+/// "lanes:32x2" (interleaved, parts x run), for a rest with ":8" (multiple), ":8:last" (one by one) or ":8:sum"
+/// (together), lanes with ":front" (short_first); each with "/neighbours", "/halves" or "/fours" where parts are not added
+/// in sequence; then, behind "/", the same for parts within parts: "slices:256/lanes:2x1/halves". Trees of libraries:
+/// "halved", "cascade:8x4" (lanes x chains).
 std::string to_string(const SummationOrder& order);
 /// Throws:    InvalidArgument listing the orders there are
 SummationOrder parse_summation_order(std::string_view text);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,5 +22,9 @@ const std::vector<SimulatedDevice>& simulated_devices();
 ///            Unsupported where kernel_of() throws it for every number of terms
 /// Source:    docs/arithmetic.md, "Tensor cores"
 ArithmeticModel simulated_arithmetic(std::string_view device, std::string_view arithmetic, const SummationOrder& order);
+
+/// The device whose matrix unit for these operands keeps the fewest bits and adds the fewest products at once. A bound of
+/// its sums holds for those of every device there is (docs/theory.md T-21, monotone). Empty: none has such a unit.
+std::optional<SimulatedDevice> weakest_device(FormatId operands);
 
 }  // namespace driftbound

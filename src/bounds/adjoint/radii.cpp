@@ -85,7 +85,9 @@ public:
         sources_(sources),
         takes_chords_(refinement != nullptr || sources != nullptr || (centres != nullptr && centres->takes_chords())),
         radii_by_adjoints_(program, shadow, setting),
-        settings_(program, setting) {
+        settings_(program, setting,
+                  trajectory == Trajectory::declared_order ? NodeSettings::Sums::in_order
+                                                           : NodeSettings::Sums::in_any_order) {
     result_.radii.resize(program.size());
     result_.added.resize(program.size());
     result_.remainder.resize(program.size());
@@ -154,14 +156,15 @@ public:
 private:
   /// Visits a node with the row kernels. Returns false if they do not cover the node, its operands or the arithmetic.
   bool visit_plain(std::size_t index, const PlainNode& node) {
-    const bool can_follow = !node.in_order || setting_.machine.order.gives_partial_sums();
-    const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && can_follow);
+    const Setting& setting = settings_[index];
     const Op& op = node.view.node->op;
+    const bool multiplies = multiplies_matrices(op);
+    const bool can_follow = !node.in_order || !multiplies || setting.machine.order.gives_partial_sums();
+    const bool covers_trajectory = !rounds() || (is_plain(setting_.machine) && is_plain(setting.machine) && can_follow);
     if (!covers_trajectory || !program_.varies(node.view.node->output)) return false;
     if (std::holds_alternative<op::Relu>(op)) return visit_relu(index, node);
-    const bool multiplies = multiplies_matrices(op);
     if (multiplies && !program_.varies(node.view.node->inputs[1]))
-      return visit_linear(index, node, plain_product(node, setting_, operands_));
+      return visit_linear(index, node, plain_product(node, setting, operands_));
     const bool adds = std::holds_alternative<op::Add>(op) || std::holds_alternative<op::Sub>(op);
     if (!adds || !program_.varies(node.view.node->inputs[0]) || !program_.varies(node.view.node->inputs[1]))
       return false;

@@ -19,6 +19,8 @@ namespace {
 
 constexpr double sigmas = 6.0;
 constexpr const char* too_large = "samples with more than 2^22 numbers on the way have it for named scalars alone";
+constexpr const char* found_in_every_run_condition =
+    "every run computes the products whose kernel was found in the recorded bits by the same kernels (T-170)";
 constexpr const char* random_order_condition =
     "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
 
@@ -81,7 +83,11 @@ public:
     request_.any_order = options.wants(BoundKind::adjoint_any_order);
     const bool order_is_known =
         setting.machine.order.kind != SummationOrder::Kind::unknown && !setting.machine.tensor_core;
-    request_.declared_order = order_is_known && options.wants(BoundKind::adjoint_order_aware);
+    const bool any_is_found =
+        setting.found != nullptr &&
+        std::any_of(setting.found->begin(), setting.found->end(), [](const auto& found) { return found.has_value(); });
+    request_.declared_order = (order_is_known || any_is_found) && options.wants(BoundKind::adjoint_order_aware);
+    if (any_is_found) order_conditions_ = {found_in_every_run_condition};
     request_.rounded = options.wants(BoundKind::rounded_shadow);
     request_.refined_radii = options.refined_radii;
     is_batched_ = batch_layout(evaluation.graph).batched;
@@ -204,6 +210,7 @@ private:
   void note_conditions(Bounds& bounds) const {
     if (!request_.follows_any_order() && !request_.declared_order && block_.ambiguous.empty()) return;
     std::set<std::string> conditions = run_conditions_;
+    if (request_.declared_order) conditions.insert(order_conditions_.begin(), order_conditions_.end());
     if (!block_.ambiguous.empty())
       conditions.insert(block_.rounded_conditions.begin(), block_.rounded_conditions.end());
     for (const std::string& condition : conditions) {
@@ -343,6 +350,12 @@ private:
     return result;
   }
 
+  std::set<std::string> in_order_conditions() const {
+    std::set<std::string> conditions = block_.declared_order_conditions;
+    conditions.insert(order_conditions_.begin(), order_conditions_.end());
+    return conditions;
+  }
+
   std::set<std::string> conditions_of(std::size_t node, const std::set<std::string>& of_roundings) const {
     std::set<std::string> conditions = evaluation_.conditions[node];
     conditions.insert(run_conditions_.begin(), run_conditions_.end());
@@ -452,7 +465,7 @@ private:
     if (request_.any_order)
       add(BoundKind::adjoint_any_order, &TargetCertificate::any_order, block_.any_order_conditions);
     if (request_.declared_order)
-      add(BoundKind::adjoint_order_aware, &TargetCertificate::declared_order, block_.declared_order_conditions);
+      add(BoundKind::adjoint_order_aware, &TargetCertificate::declared_order, in_order_conditions());
     if (!block_.ambiguous.empty())
       add(BoundKind::rounded_shadow, &TargetCertificate::rounded, block_.rounded_conditions);
     add_by_chance(output.targets, output.elements, evaluation_.run.layers[output.node]->size(), per_sample(output),
@@ -484,8 +497,7 @@ private:
       add(BoundKind::adjoint_any_order, certificate.any_order, block_.any_order_conditions);
       result.layer_shares = certificate.any_order.layers;
     }
-    if (request_.declared_order)
-      add(BoundKind::adjoint_order_aware, certificate.declared_order, block_.declared_order_conditions);
+    if (request_.declared_order) add(BoundKind::adjoint_order_aware, certificate.declared_order, in_order_conditions());
     if (!block_.ambiguous.empty()) {
       add(BoundKind::rounded_shadow, certificate.rounded, block_.rounded_conditions);
       result.enclosures = certificate.enclosures;
@@ -522,7 +534,8 @@ private:
   std::vector<Target> targets_;
   std::vector<Output> outputs_;
   std::set<std::string> run_conditions_;
-  std::string refused_;  ///< why T-74 and T-75 do not apply; empty: they apply or are not requested
+  std::set<std::string> order_conditions_;  ///< of bounds for sums in order alone
+  std::string refused_;                     ///< why T-74 and T-75 do not apply; empty: they apply or are not requested
   BlockBounds block_;
 };
 

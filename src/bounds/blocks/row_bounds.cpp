@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bounds/kernels/element_kernels.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/rows/row_walk.hpp"
 #include "bounds/rows/run_walk.hpp"
 #include "bounds/sums/known_products.hpp"
@@ -175,6 +176,15 @@ Tensor<T> rows_of(const Tensor<T>& tensor, std::int64_t all, const std::vector<s
   return picked;
 }
 
+/// Whether the walk can follow the orders of all products: it does so by T-69, which needs their partial sums. Products in
+/// any order need none.
+bool walk_follows_orders(const Program& program, const Setting& setting) {
+  const NodeSettings settings(program, setting, NodeSettings::Sums::in_order);
+  for (std::size_t node = 0; node < program.nodes().size(); ++node)
+    if (settings[node].machine.order.kind == SummationOrder::Kind::height) return false;
+  return true;
+}
+
 }  // namespace
 
 std::vector<Seed> seeds_of(const Program& program, const Target& target) {
@@ -200,9 +210,8 @@ std::optional<RowBounds> any_run_bounds(const Program& program, const RecordedBl
                                         const std::vector<Target>& targets, const AdjointRequest& request,
                                         const Setting& setting, BoundCache& cache, std::string& obstacle,
                                         const KnownProducts* products) {
-  // The walk follows declared orders by T-69, which needs their partial sums.
-  if (request.declared_order && !setting.machine.order.gives_partial_sums()) {
-    obstacle = "a declared order of summation without partial sums";
+  if (request.declared_order && !walk_follows_orders(program, setting)) {
+    obstacle = "an order of summation without partial sums";
     return std::nullopt;
   }
   const auto walk = cache.run_walk(program, setting, obstacle);

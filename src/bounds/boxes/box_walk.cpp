@@ -30,7 +30,7 @@ std::vector<double> sum_of(Radii a, Radii b) {
   return sum;
 }
 
-bool is_zero(Radii values) {
+bool all_zero(Radii values) {
   return std::all_of(values.begin(), values.end(), [](double x) { return x == 0.0; });
 }
 
@@ -55,7 +55,7 @@ public:
   }
 
   void start(ValueId id, std::vector<double> error) {
-    if (is_zero(error)) return;
+    if (all_zero(error)) return;
     result_.added[id] = error;
     if (sources_ != nullptr) sources_->start(id, error);
     set_radii(id, std::move(error), std::nullopt);
@@ -198,7 +198,7 @@ private:
     }
     lose_what_may_overflow(id, element);
     if (sources_ != nullptr && program_.varies(id)) sources_->settle(id, element);
-    if (is_zero(element)) return;
+    if (all_zero(element)) return;
     std::vector<double> norm = norms_of_rows(element, rows);
     for (std::size_t row = 0; norms && row < norm.size(); ++row)
       norm[row] = theorems::norm_of_row(norm[row], (*norms)[row]);

@@ -1,6 +1,7 @@
 #include "bounds/nodes/body_error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "bounds/arithmetic/numbers.hpp"
@@ -9,9 +10,12 @@
 #include "bounds/nodes/centre.hpp"
 #include "bounds/nodes/forward.hpp"
 #include "bounds/nodes/normed_values.hpp"
+#include "bounds/nodes/squares_in_run.hpp"
 #include "bounds/sums/operand.hpp"
 #include "bounds/theorems/bodies.hpp"
+#include "bounds/theorems/propagation.hpp"
 #include "driftbound/model/composite.hpp"
+#include "driftbound/model/layout.hpp"
 
 namespace driftbound::bounds {
 namespace {
@@ -21,6 +25,8 @@ namespace {
 struct Followed {
   Tensor<double> centre;
   std::vector<double> exact, run;
+  std::vector<double> least;     ///< lower bounds of the run's value; empty: not known
+  std::vector<double> rounding;  ///< what the run's roundings of the node itself, and that of the centre, make of `run`
 };
 
 double largest_magnitude(std::span<const double> x) {
@@ -45,6 +51,10 @@ public:
         inside_(setting),
         conditions_(conditions),
         normed_(body),
+        squares_(body,
+                 [this](ValueId id) {
+                   return RunValue{&values_[id].centre, values_[id].run, values_[id].least};
+                 }),
         values_(body.values.size()) {
     if (!setting.machine.stores_inside) inside_.machine.output = inside_.machine.accumulator;
   }
@@ -52,7 +62,7 @@ public:
   void start(ValueId id, const Tensor<double>& recorded, Radii radii) {
     std::vector<double> run(radii.begin(), radii.end());
     run.resize(recorded.size(), 0.0);
-    values_[id] = {recorded, std::vector<double>(recorded.size(), 0.0), std::move(run)};
+    values_[id] = {recorded, std::vector<double>(recorded.size(), 0.0), std::move(run), {}, {}};
   }
 
   /// Sets a constant of the body. In the run it is rounded to the accumulator.
@@ -79,19 +89,28 @@ public:
     Centre centre = centre_of_node(view, shape, setting_);
     view.output = &centre.value;
     std::vector<double> moved_run = propagate(view, run, centre.error, setting_);
+    squares_.limit(view, moved_run);
+    if (!setting_.machine.flushes) limit_by_common_factor(view, moved_run);
     std::vector<double> moved_exact = propagate(view, exact, centre.error, setting_);
     add_magnitudes(moved_run, centre.error);
     add_magnitudes(moved_exact, centre.error);
     normed_.limit(view, moved_exact);
     if (!request_.rounds) normed_.limit(view, moved_run);
+    std::vector<double> least, rounding = centre.error;
     if (request_.rounds) {
       const Setting& setting = node.output == body_.outputs.front() ? setting_ : inside_;
       UnrecordedNode unrecorded{view, run, moved_run, request_.any_order};
       unrecorded.sums_are_exact = request_.sums_are_exact;
-      add_magnitudes(moved_run, body_rounding(unrecorded, setting, conditions_));
+      unrecorded.sums_squares = squares_.is_of_squares(node);
+      least = squares_.least(node, shape, request_.sums_are_exact, setting);
+      const std::vector<double> own = body_rounding(unrecorded, setting, conditions_);
+      add_magnitudes(moved_run, own);
+      add_magnitudes(rounding, own);
+      squares_.add_merges(view, request_.sums_are_exact, setting, moved_run);
       lose_what_may_overflow(centre.value, setting.machine, moved_run);
     }
-    values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run)};
+    values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run), std::move(least),
+                            std::move(rounding)};
   }
 
   std::vector<double> result(ValueId id) && {
@@ -107,6 +126,42 @@ private:
     const Magnitude omega(setting_.machine.accumulator->smallest_normal);
     for (double& radius : run) radius = (Magnitude(radius) + omega).value();
     return run;
+  }
+
+  /// The product that a value is, or null.
+  const Node* product(ValueId id) const {
+    const auto makes = [&](const Node& node) { return node.output == id; };
+    const auto node = std::find_if(body_.nodes.begin(), body_.nodes.end(), makes);
+    return node != body_.nodes.end() && std::holds_alternative<op::Mul>(node->op) ? &*node : nullptr;
+  }
+
+  /// Limits what a difference of two products with a common factor changes.
+  void limit_by_common_factor(const NodeView& view, std::vector<double>& moved) const {
+    if (!std::holds_alternative<op::Sub>(view.node->op)) return;
+    const ValueId left = view.node->inputs[0], right = view.node->inputs[1];
+    const Node *p = product(left), *q = product(right);
+    if (p == nullptr || q == nullptr) return;
+    for (const std::size_t i : {0U, 1U})
+      for (const std::size_t j : {0U, 1U})
+        if (p->inputs[i] == q->inputs[j])
+          limit_by_common_factor(view, {left, right, p->inputs[1 - i], q->inputs[1 - j], p->inputs[i]}, moved);
+  }
+  /// `ids`: a r, b r, a, b and r
+  void limit_by_common_factor(const NodeView& view, const std::array<ValueId, 5>& ids,
+                              std::vector<double>& moved) const {
+    std::vector<BroadcastIndex> indices;
+    for (const ValueId id : ids) indices.emplace_back(values_[id].centre.shape, view.output->shape);
+    const auto centre = [&](std::size_t k, std::size_t e) { return values_[ids[k]].centre.values[indices[k](e)]; };
+    const auto radius = [&](std::size_t k, std::size_t e) { return Magnitude(values_[ids[k]].run[indices[k](e)]); };
+    const auto rounding = [&](std::size_t k, std::size_t e) {
+      return Magnitude(values_[ids[k]].rounding[indices[k](e)]);
+    };
+    for (std::size_t e = 0; e < moved.size(); ++e) {
+      if (!radius(0, e).is_finite() || !radius(1, e).is_finite()) continue;  // a product may overflow
+      const Magnitude by_factor = theorems::propagate_common_factor(centre(2, e), radius(2, e), centre(3, e),
+                                                                    radius(3, e), centre(4, e), radius(4, e));
+      moved[e] = std::min(moved[e], (by_factor + rounding(0, e) + rounding(1, e)).value());
+    }
   }
 
   /// Sets the run's radii to infinity where a value may overflow. An overflow inside a body may not be visible in its
@@ -126,6 +181,7 @@ private:
   Setting inside_;  ///< of nodes whose results stay inside the composite
   std::set<std::string>& conditions_;
   NormedValues normed_;
+  SquaresInRun squares_;
   std::vector<Followed> values_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bounds/arithmetic/numbers.hpp"
 #include "bounds/kernels/element_kernels.hpp"
 #include "bounds/matrices/matrix.hpp"
 #include "bounds/nodes/accuracy.hpp"
@@ -15,6 +16,7 @@
 #include "bounds/theorems/softmax.hpp"
 #include "bounds/theorems/sums.hpp"
 #include "driftbound/model/layout.hpp"
+#include "driftbound/num/directed.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::bounds {
@@ -91,8 +93,8 @@ public:
     return errors;
   }
 
-  /// T-10, T-11 and T-68 for sums of numbers (no products), and T-12 if terms and sums are flushed; T-136 where programs
-  /// may merge means instead.
+  /// T-10, T-11 and T-68 for sums of numbers (no products), and T-12 if terms and sums are flushed; T-136 and T-187 where
+  /// programs may merge means instead.
   Errors operator()(const op::ReduceSum& sum) const {
     const GroupPlan plan = plan_groups(node_.view.node->op, node_.view.input(0).shape);
     const auto length = static_cast<std::int64_t>(plan.elements.size());
@@ -106,10 +108,9 @@ public:
       }
       TermSizes terms = numbers.sizes();
       terms.sum = std::min(result(g), terms.total);
-      const bool may_merge = sum.is_of_moment && !setting_.is_own_run && !node_.sums_are_exact && terms.leaves > 0;
-      if (may_merge) terms.leaves = length;  // a mean is rounded at zeros too
       Magnitude error = error_of_sum(terms, path);
-      if (may_merge) error += theorems::error_of_merges(length, terms.total, machine_);
+      const bool may_merge = sum.is_of_moment && !setting_.is_own_run && !node_.sums_are_exact && terms.leaves > 0;
+      if (may_merge) error = std::max(error, error_of_merged(terms, path, plan, g));
       errors.push_back(error.value());
     }
     return errors;
@@ -182,6 +183,23 @@ private:
     const bool nothing_rounded = terms.leaves < 2;
     const Magnitude last = nothing_rounded ? stored(terms.sum) : rounded(terms.sum + before);
     return theorems::stays_finite(terms.total, before + last, machine_) ? before + last : Magnitude::infinite();
+  }
+
+  /// The same where a moment is merged from those of parts: a mean is rounded at zeros too, and stays among its numbers.
+  Magnitude error_of_merged(TermSizes terms, Magnitude path, const GroupPlan& plan, std::size_t g) const {
+    const auto length = static_cast<std::int64_t>(plan.elements.size());
+    terms.leaves = length;
+    const Magnitude by_size = error_of_sum(terms, path) + theorems::error_of_merges(length, terms.total, machine_);
+    if (node_.sums_squares || !machine_.to_nearest() || machine_.flushes) return by_size;
+    double least = infinity, most = -infinity;
+    for (const std::size_t element : plan.elements) {
+      const std::size_t i = plan.groups[g] + element;
+      const double x = node_.view.input(0).values[i], radius = radius_at(node_.operand_radii[0], i).value();
+      least = std::min(least, sub_down(x, radius));
+      most = std::max(most, add_up(x, radius));
+    }
+    return std::min(by_size, theorems::reach_of_merged_mean(least, most, node_.view.y(g), radius_at(node_.moved, g),
+                                                            length, machine_));
   }
 
   /// Whether the exact result may lie above the largest double, where no Magnitude is, but below what is rounded to

@@ -27,15 +27,16 @@ struct UnrecordedNode {
   std::optional<ProductSizes> sizes = std::nullopt;  ///< for a Gemm or MatMul that does not round its operands
   bool operands_are_read = false;                    ///< the factors of a product are numbers of the input format
   bool sums_are_exact = false;                       ///< sums of any length are rounded once, when they are complete
+  bool sums_squares = false;  ///< a ReduceSum of a moment adds up squares: a variance is no mean of its terms
 };
 
 /// Returns bounds of the local rounding error of a node in any run of the arithmetic, for all operands within their
 /// radii. It covers all ops except composites.
 /// Shapes:    one entry per output element
-/// Guarantee: that of T-10 to T-18, T-21, T-68, T-69 and T-136 (docs/assumptions.md); infinite where a result may overflow
+/// Guarantee: that of T-10 to T-18, T-21, T-68, T-69, T-136 and T-187 (docs/assumptions.md); infinite where a result may overflow
 /// Throws:    InvalidArgument for a composite; Unsupported for a Cast to a type that is not a floating-point format, or
 ///            for a function without a declared accuracy
-/// Source:    docs/theory.md T-22, T-68, T-69, T-136
+/// Source:    docs/theory.md T-22, T-68, T-69, T-136, T-187
 std::vector<double> body_rounding(const UnrecordedNode& node, const Setting& setting,
                                   std::set<std::string>& conditions);
 

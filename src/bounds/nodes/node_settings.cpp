@@ -2,14 +2,36 @@
 
 #include <cmath>
 
+#include "driftbound/model/op_groups.hpp"
+
 namespace driftbound::bounds {
 
-NodeSettings::NodeSettings(const Program& program, const Setting& setting)
+std::optional<Machine> found_machine(const Op& op, std::size_t node_of_graph, const Graph& graph,
+                                     const Setting& setting) {
+  if (setting.found == nullptr || setting.found->empty() || !multiplies_matrices(op)) return std::nullopt;
+  const std::optional<ArithmeticModel>& found = setting.found->at(node_of_graph);
+  if (!found) return std::nullopt;
+  Machine machine = machine_of(*found, &graph);
+  machine.stores_inside = setting.machine.stores_inside;
+  return machine;
+}
+
+NodeSettings::NodeSettings(const Program& program, const Setting& setting, Sums sums)
     : stored_(program.size(), setting.machine.accumulator) {
-  for (const Node& node : program.nodes()) {
+  for (std::size_t index = 0; index < program.nodes().size(); ++index) {
+    const Node& node = program.nodes()[index];
     const ElementType declared = program.flat().graph.value(node.output).type;
     const Machine machine = machine_at(setting.machine, declared, !program.is_layer(node.output));
     if (machine.output->largest < stored_[node.output]->largest) stored_[node.output] = machine.output;
+    const std::optional<Machine> found =
+        sums == Sums::in_order ? found_machine(node.op, program.flat().of_node[index], program.graph(), setting)
+                               : std::nullopt;
+    if (found) {
+      found_.push_back(setting);
+      found_.back().machine = machine_at(*found, declared, !program.is_layer(node.output));
+      of_node_.push_back(&found_.back());
+      continue;
+    }
     if (machine.output == setting.machine.output) {
       of_node_.push_back(&setting);
       continue;

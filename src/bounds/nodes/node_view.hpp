@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,6 +28,8 @@ struct Setting {
   bool is_own_run = false;           ///< the arithmetic is that of a CPU evaluator of this library (own_run.hpp)
   OperandCache* operands = nullptr;  ///< cache of packed matrices; may be null
   ProgramCache* programs = nullptr;  ///< cache of compiled programs; may be null
+  /// By node of the graph: arithmetics of kernels that were found in the recorded run (T-170); null: none.
+  const std::vector<std::optional<ArithmeticModel>>* found = nullptr;
   bool rows_are_apart = false;  ///< row kernels process a whole block or reject it: rows do not depend on other rows
   double tail_factor = 0.0;     ///< lambda of local probabilistic bounds (T-74); 0: these are not computed
   bool wants_running = true;    ///< whether local bounds by the partial sums of the declared order are computed (T-69)

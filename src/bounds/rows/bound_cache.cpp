@@ -34,7 +34,9 @@ std::shared_ptr<const RowWalk> BoundCache::row_walk(const Program& program, cons
 
 std::shared_ptr<const RunWalk> BoundCache::run_walk(const Program& program, const Setting& setting,
                                                     std::string& obstacle) {
-  const std::string run = to_json(*setting.arithmetic) + (setting.is_own_run ? " ours" : "");
+  std::string run = to_json(*setting.arithmetic) + (setting.is_own_run ? " ours" : "");
+  if (setting.found != nullptr)
+    for (const std::optional<ArithmeticModel>& found : *setting.found) run += found ? to_json(*found) : " as declared";
   return walk_of(program, run, setting, run_walks_, obstacle);
 }
 

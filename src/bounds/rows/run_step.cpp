@@ -343,8 +343,13 @@ private:
   void follow_order(const RunRows& x, RunRows& y, RunErrors& errors, std::vector<char>& undecided,
                     RunScratch& scratch) const {
     const std::size_t rows = x.rows();
-    errors.added_in_order.resize(rows * n_);
-    y.in_order.radius.resize(rows * n_);
+    errors.added_in_order.assign(errors.added.begin(), errors.added.begin() + static_cast<std::ptrdiff_t>(rows * n_));
+    y.in_order.radius.assign(y.radius.begin(), y.radius.begin() + static_cast<std::ptrdiff_t>(rows * n_));
+    if (!order_.gives_partial_sums()) {  // the sums of this product may be in any order
+      for (std::size_t row = 0; row < rows; ++row)
+        finish_in_order(y, row, propagated(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));
+      return;
+    }
     scratch.all_larger.resize(rows * k_);
     scratch.by_operands.resize(rows * n_);
     scratch.slack.resize(rows * n_);
@@ -369,8 +374,6 @@ private:
       const std::size_t first = row * n_;
       OrderedSums sums = ordered_row(x, y, row, scratch);
       if (!products.empty()) sums.products = products.data() + first;
-      std::copy_n(y.radius.data() + first, n_, y.in_order.radius.data() + first);
-      std::copy_n(errors.added.data() + first, n_, errors.added_in_order.data() + first);
       sum_kernels().in_order(sums, format_, places.data() + first,
                              {y.in_order.radius.data() + first, errors.added_in_order.data() + first}, n_);
       finish_in_order(y, row, propagated(x.in_order.norm[row]) + norm_of(errors.added_in_order, row, n_));

@@ -12,6 +12,7 @@
 #include "bounds/arithmetic/numbers.hpp"
 #include "bounds/chance/statistical.hpp"
 #include "bounds/kernels/element_kernels.hpp"
+#include "bounds/nodes/node_settings.hpp"
 #include "bounds/nodes/operand_cache.hpp"
 #include "bounds/nodes/plain_rows.hpp"
 #include "bounds/nodes/recorded_block.hpp"
@@ -1120,7 +1121,11 @@ std::shared_ptr<const RunWalk> RunWalk::of(const Program& program, const Setting
         return nullptr;
       }
     }
-    walk->steps_.back() = run_step_of(step, of_sample, setting, cache, walk->conditions_);
+    Setting of_node = setting;
+    if (auto found = found_machine(node.op, program.fused().of_node[of_sample.node], program.graph(), setting))
+      of_node.machine =
+          machine_at(*std::move(found), program.flat().graph.value(node.output).type, !program.is_layer(node.output));
+    walk->steps_.back() = run_step_of(step, of_sample, of_node, cache, walk->conditions_);
     if (walk->steps_.back() == nullptr) {
       obstacle = describe_obstacle(node);
       return nullptr;

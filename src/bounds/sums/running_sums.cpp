@@ -58,32 +58,20 @@ private:
     return true;
   }
 
-  /// The parts of a dealt order and what combines them: a part comes before the parts that are added to it.
+  /// The chains of a dealt order and what combines them: a chain comes before the chains that are added to it.
   void dealt(std::int64_t n) {
     if (n == 0) return;
-    const SumSchedule schedule = schedule_of(order_.dealing, n);
-    const auto part = [&](std::size_t index) {
+    const SumSchedule schedule = schedule_of(order_.parts, n);
+    std::vector<std::vector<std::uint32_t>> added(schedule.ends.size());
+    for (const SumJoins::Join& join : schedule.joins.list) added[join.to].push_back(join.from);
+    const std::function<bool(std::size_t)> sum = [&](std::size_t chain) -> bool {
       bool has_sum = false;
-      for (std::size_t i = index == 0 ? 0 : schedule.ends[index - 1]; i < schedule.ends[index]; ++i)
+      for (std::size_t i = chain == 0 ? 0 : schedule.ends[chain - 1]; i < schedule.ends[chain]; ++i)
         has_sum = term(has_sum, schedule.terms[i]);
+      for (const std::uint32_t other : added[chain]) has_sum = joined(has_sum, sum(other));
       return has_sum;
     };
-    const std::size_t parts = schedule.ends.size();
-    if (order_.combination == Combination::sequential) {
-      bool has_sum = false;
-      for (std::size_t i = 0; i < parts; ++i) has_sum = joined(has_sum, part(i));
-      return;
-    }
-    std::vector<std::size_t> counts = {parts};  // of sums, before every round of additions
-    while (counts.back() > 1) counts.push_back((counts.back() + 1) / 2);
-    const bool by_halves = order_.combination == Combination::halves;
-    const std::function<bool(std::size_t, std::size_t)> sum = [&](std::size_t round, std::size_t i) -> bool {
-      if (round == 0) return part(i);
-      const std::size_t left = by_halves ? i : 2 * i, right = by_halves ? i + counts[round] : 2 * i + 1;
-      const bool has_left = sum(round - 1, left);
-      return right < counts[round - 1] ? joined(has_left, sum(round - 1, right)) : has_left;
-    };
-    sum(counts.size() - 1, 0);
+    sum(0);
   }
 
   bool joined(bool left, bool right) {

@@ -130,6 +130,29 @@ Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb) {
   return divide_up(ea + divide_up(Magnitude(a), divisor) * eb, sub_down(divisor, eb.value()));
 }
 
+Magnitude propagate_sqrt_above(double x, Magnitude e, double least) {
+  if (!(x >= 0.0 && e.is_finite())) return Magnitude::infinite();
+  if (e == Magnitude()) return Magnitude();
+  const double root = sqrt_down(x), lowest = std::max(least, sub_down(x, e.value()));
+  const Magnitude up = divide_up(e, add_down(root, sqrt_down(add_down(x, e.value()))));
+  const Magnitude down =
+      lowest < x ? divide_up(Magnitude(sub_up(x, lowest)), add_down(root, sqrt_down(lowest))) : Magnitude();
+  return std::max(up, down);
+}
+
+Magnitude propagate_quotient_above(double a, Magnitude ea, double b, Magnitude eb, double least) {
+  const double lowest = std::max(least, sub_down(b, eb.value()));
+  if (!(b > 0.0 && lowest > 0.0 && ea.is_finite() && eb.is_finite())) return Magnitude::infinite();
+  const Magnitude up = divide_up(eb, add_down(b, eb.value()));
+  const Magnitude down = lowest < b ? divide_up(Magnitude(sub_up(b, lowest)), lowest) : Magnitude();
+  return divide_up(ea, lowest) + divide_up(Magnitude(a), b) * std::max(up, down);
+}
+
+Magnitude propagate_common_factor(double a, Magnitude ea, double b, Magnitude eb, double r, Magnitude er) {
+  const Magnitude apart(std::max(sub_up(a, b), sub_up(b, a)));
+  return (ea + eb) * (Magnitude(r) + er) + apart * er;
+}
+
 Magnitude propagate_prelu(double x, Magnitude ex, double slope, Magnitude eb) {
   if (ex.value() <= x) return ex;
   const Magnitude steepest = Magnitude(slope) + eb;

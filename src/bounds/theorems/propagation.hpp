@@ -59,6 +59,16 @@ Magnitude propagate_thresholded_relu(const Point& p);  // T-52
 Magnitude propagate_sum(double a, Magnitude ea, double b, Magnitude eb);       // T-44
 Magnitude propagate_product(double a, Magnitude ea, double b, Magnitude eb);   // T-44
 Magnitude propagate_quotient(double a, Magnitude ea, double b, Magnitude eb);  // T-44
+/// propagate_sqrt() and propagate_quotient() where the argument, or the divisor, is known to be at least `least`: finite
+/// where radii are larger than that number.
+/// Domain:    least >= 0; finite where x >= 0 and e is finite, or b > 0, least > 0 and radii are finite
+/// Source:    docs/theory.md T-43, T-44
+Magnitude propagate_sqrt_above(double x, Magnitude e, double least);
+Magnitude propagate_quotient_above(double a, Magnitude ea, double b, Magnitude eb, double least);
+/// Upper bound of |s q - t q - (a r - b r)| over |s - a| <= ea, |t - b| <= eb, |q - r| <= er: products with a common
+/// factor.
+/// Source:    docs/theory.md T-44
+Magnitude propagate_common_factor(double a, Magnitude ea, double b, Magnitude eb, double r, Magnitude er);
 // Source: docs/theory.md T-50
 Magnitude propagate_max(double a, Magnitude ea, double b, Magnitude eb);  // T-50
 Magnitude propagate_min(double a, Magnitude ea, double b, Magnitude eb);  // T-50

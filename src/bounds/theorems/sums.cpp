@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <vector>
 
 #include "driftbound/num/directed.hpp"
@@ -19,13 +20,81 @@ Magnitude any_order_factor(std::int64_t leaves, const Machine& machine) {
   return Magnitude(mul_up(static_cast<double>(leaves), machine.u));
 }
 
+namespace {
+
+/// Upper bound of log2 n.
+double log2_above(std::int64_t n) {
+  return std::ceil(std::log2(static_cast<double>(n)) * 4.0) / 4.0 + 0.25;
+}
+
+/// The largest u for which T-186 (c) and T-187 hold.
+constexpr double coarsest_merge = 0x1p-6;
+
+/// (1 - u)^n, rounded down.
+double lost_by(std::int64_t roundings, double u) {
+  return std::max(0.0, sub_down(1.0, mul_up(static_cast<double>(roundings), u)));
+}
+
+}  // namespace
+
 Magnitude error_of_merges(std::int64_t count, Magnitude total, const Machine& machine) {
   if (count < 2) return Magnitude();
-  const Magnitude merges(std::ceil(std::log2(static_cast<double>(count)) * 4.0) / 4.0 + 0.25);  // above log2 N
+  const Magnitude merges(log2_above(count));
   const Magnitude enlarged = Magnitude(1.0) + Magnitude(8.0) * growth(count + 4, machine.u);
   const Magnitude underflow =
       Magnitude(4.0 * static_cast<double>(count)) * Magnitude(static_cast<double>(count)) * Magnitude(machine.eta);
   return growth(3, machine.u) * merges * total * enlarged + underflow;
+}
+
+double least_sum(double total, std::int64_t count, const Machine& machine) {
+  if (count < 2) return total;
+  return div_down(total, add_up(1.0, mul_up(static_cast<double>(count - 1), machine.u)));
+}
+
+double least_squares(double spread, std::int64_t count, bool sums_are_exact, const Machine& machine) {
+  double kept = lost_by(1, machine.u), underflow = 0.0;
+  if (machine.stores_narrower()) {
+    kept = mul_down(kept, lost_by(1, unit_roundoff(*machine.output, machine.rounding)));
+    underflow = machine.output->smallest_subnormal;
+  }
+  const auto n = static_cast<double>(count);
+  const double differences = sub_down(mul_down(spread, kept), mul_up(sqrt_up(n), underflow));
+  if (!(differences > 0.0)) return 0.0;
+  const double squares =
+      sub_down(mul_down(mul_down(differences, differences), kept), mul_up(n, add_up(underflow, machine.eta)));
+  if (!(squares > 0.0)) return 0.0;
+  return sums_are_exact ? squares : least_sum(squares, count, machine);
+}
+
+double least_merged_squares(double spread, Magnitude squares, std::int64_t count, const Machine& machine) {
+  if (count < 2 || !(machine.u <= coarsest_merge) || !squares.is_finite()) return 0.0;
+  const auto n = static_cast<double>(count);
+  const Magnitude underflow = Magnitude(4.0 * n) * Magnitude(n) * Magnitude(machine.eta);
+  const double theta = growth(5, machine.u).value();
+  const Magnitude shifts = Magnitude(1.18) * (Magnitude(1.0) + Magnitude(2.0 * theta)) * Magnitude(log2_above(count));
+  const double moved = sub_down(spread, underflow.value());
+  if (!(moved > 0.0)) return 0.0;
+  const double root = div_down(moved, (Magnitude(1.0) + shifts).value());
+  const double steps = mul_down(mul_down(root, root), sub_down(0.5, theta));
+  const double lost = (Magnitude(machine.u) * Magnitude(machine.u) * squares).value();
+  const double kept = sub_down(mul_down(sub_down(steps, lost), lost_by(9, machine.u)), underflow.value());
+  return kept > 0.0 ? least_sum(kept, count, machine) : 0.0;
+}
+
+Magnitude most_merged_squares(Magnitude range, std::int64_t count, const Machine& machine) {
+  if (count < 2) return Magnitude();
+  if (!(machine.u <= coarsest_merge)) return Magnitude::infinite();
+  const Magnitude n(static_cast<double>(count)), one(1.0);
+  const Magnitude steps = n * Magnitude(log2_above(count)) * range * range * (one + growth(9, machine.u)) +
+                          Magnitude(4.0) * n * n * Magnitude(machine.eta);
+  return steps * (one + any_order_factor(count, machine));
+}
+
+Magnitude reach_of_merged_mean(double least, double most, double sum, Magnitude radius, std::int64_t count,
+                               const Machine& machine) {
+  if (!(machine.u <= coarsest_merge)) return Magnitude::infinite();
+  const auto n = static_cast<double>(count);
+  return Magnitude(std::max({0.0, sub_up(mul_up(n, most), sum), sub_up(sum, mul_down(n, least))})) + radius;
 }
 
 Magnitude path_factor(std::int64_t roundings, const Machine& machine) {
@@ -130,23 +199,38 @@ void pairwise_lengths(Pattern nonzero, bool fma, Lengths roundings) {
   if (both) add_to_nonzero(nonzero, roundings, 1);
 }
 
-/// Chains of the parts, then the additions of parts: each of them, or as many as there are rounds.
+/// Chains, then the additions of their sums that a chain meets; one that adds what is certainly 0 rounds nothing.
 void lengths_of_dealt(const SummationOrder& order, Pattern nonzero, Lengths roundings) {
   if (nonzero.empty()) return;
-  const SumSchedule schedule = schedule_of(order.dealing, static_cast<std::int64_t>(nonzero.size()));
-  const auto parts = static_cast<std::int64_t>(schedule.ends.size());
-  const bool in_sequence = order.combination == Combination::sequential;
-  const auto rounds = static_cast<std::int64_t>(std::bit_width(schedule.ends.size() - 1));
+  const SumSchedule schedule = schedule_of(order.parts, static_cast<std::int64_t>(nonzero.size()));
+  std::vector<char> has_terms;
   std::size_t first = 0;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    const std::size_t last = schedule.ends[static_cast<std::size_t>(part)];
-    std::vector<char> of_part;
-    for (std::size_t i = first; i < last; ++i) of_part.push_back(nonzero[schedule.terms[i]]);
-    std::vector<std::int64_t> lengths(of_part.size());
-    chain_lengths_of(of_part, count_nonzero(of_part), order.fma, lengths);
-    add_to_nonzero(of_part, lengths, in_sequence ? std::min(parts - 1, parts - part) : rounds);
+  for (const std::size_t last : schedule.ends) {
+    std::vector<char> of_chain;
+    for (std::size_t i = first; i < last; ++i) of_chain.push_back(nonzero[schedule.terms[i]]);
+    std::vector<std::int64_t> lengths(of_chain.size());
+    const std::int64_t count = count_nonzero(of_chain);
+    chain_lengths_of(of_chain, count, order.fma, lengths);
     for (std::size_t i = first; i < last; ++i) roundings[schedule.terms[i]] = lengths[i - first];
+    has_terms.push_back(count > 0 ? 1 : 0);
     first = last;
+  }
+  std::vector<char> rounds;  // by join
+  for (const SumJoins::Join& join : schedule.joins.list) {
+    rounds.push_back(has_terms[join.to] != 0 && has_terms[join.from] != 0 ? 1 : 0);
+    has_terms[join.to] = has_terms[join.to] != 0 || has_terms[join.from] != 0 ? 1 : 0;
+  }
+  std::vector<std::int64_t> more(schedule.ends.size(), 0);  // of what a chain's place holds, from the last join on
+  for (std::size_t i = schedule.joins.list.size(); i-- > 0;) {
+    const SumJoins::Join& join = schedule.joins.list[i];
+    more[join.to] += rounds[i];
+    more[join.from] = more[join.to];
+  }
+  first = 0;
+  for (std::size_t chain = 0; chain < schedule.ends.size(); ++chain) {
+    for (std::size_t i = first; i < schedule.ends[chain]; ++i)
+      if (nonzero[schedule.terms[i]] != 0) roundings[schedule.terms[i]] += more[chain];
+    first = schedule.ends[chain];
   }
 }
 

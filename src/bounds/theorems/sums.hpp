@@ -45,6 +45,38 @@ Magnitude any_order_factor(std::int64_t leaves, const Machine& machine);
 /// Source:    docs/theory.md T-136
 Magnitude error_of_merges(std::int64_t count, Magnitude total, const Machine& machine);
 
+/// Lower bound of a computed sum of `count` nonnegative numbers of the accumulator that add up to at least `total`, in
+/// any order: total / (1 + (count - 1) u).
+/// Domain:    round to nearest, nothing flushed
+/// Source:    docs/theory.md T-186 (a)
+double least_sum(double total, std::int64_t count, const Machine& machine);
+
+/// Lower bound of a computed sum of the squares of computed differences x_j - m, with any one number m, in any order;
+/// differences and squares may be stored in the output format. `spread`: a lower bound of the 2-norm of x less its mean.
+/// `sums_are_exact`: the sum is rounded once, when it is complete.
+/// Domain:    round to nearest, nothing flushed
+/// Source:    docs/theory.md T-186 (b)
+double least_squares(double spread, std::int64_t count, bool sums_are_exact, const Machine& machine);
+
+/// Lower bound of N times the computed variance of N numbers x_j that is merged from those of parts, the added part
+/// never the larger one. `spread`: as above; `squares`: an upper bound of the sum of x_j^2. 0 for u above 2^-6.
+/// Domain:    round to nearest, nothing flushed
+/// Source:    docs/theory.md T-186 (c)
+double least_merged_squares(double spread, Magnitude squares, std::int64_t count, const Machine& machine);
+
+/// Upper bound of N times the computed variance of N numbers no farther than `range` apart that is merged in that way.
+/// Infinite for u above 2^-6.
+/// Domain:    round to nearest, nothing flushed
+/// Source:    docs/theory.md T-186 (d)
+Magnitude most_merged_squares(Magnitude range, std::int64_t count, const Machine& machine);
+
+/// Bound of N |m^ - m| for a mean m of N numbers between `least` and `most` that is merged from the means of parts, the
+/// added part never the larger one; their sum is within `radius` of `sum`. Infinite for u above 2^-6.
+/// Domain:    round to nearest, nothing flushed
+/// Source:    docs/theory.md T-187
+Magnitude reach_of_merged_mean(double least, double most, double sum, Magnitude radius, std::int64_t count,
+                               const Machine& machine);
+
 /// (1 + u)^length - 1: growth along one path of the declared order.
 /// Source:    docs/theory.md T-11
 Magnitude path_factor(std::int64_t roundings, const Machine& machine);

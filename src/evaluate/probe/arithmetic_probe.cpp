@@ -168,7 +168,12 @@ std::optional<StepArithmetic> find_steps(Caller& caller, const ProbedClass& prob
   steps.block = index.tree().products_at_once();
   steps.fraction_bits = fraction_bits_of(caller, probed, index, *node);
   steps.sums.precision = precision_of_sum(caller, probed, index, *node);
-  if (const auto wide = has_width(4))
+  // A step before another one loses bits of its sum there: of few bits only a last step tells.
+  constexpr int of_float = 24;
+  const auto last = node_where(index, [&](std::int64_t id) {
+    return index.children(id).size() >= 4 && (index.parent(id) < 0 || !is_step(index, index.parent(id), true));
+  });
+  if (const auto wide = last || steps.sums.precision < of_float ? last : has_width(4))
     steps.sums.rounding = rounding_of_step(caller, probed, index, *wide, steps.sums.precision);
   return steps;
 }

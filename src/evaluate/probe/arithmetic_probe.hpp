@@ -9,7 +9,7 @@
 namespace driftbound::probe {
 
 /// What the arithmetic of the sums is asked with: elements that are computed along one tree, and how the operand is read
-/// that they hold.
+/// that they hold; of elements across, the powers of two of products of both operands.
 struct ProbedClass {
   Lanes lanes;
   ProbedReading reading;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <utility>
 
 #include "driftbound/num/errors.hpp"
 
@@ -45,12 +46,43 @@ std::vector<float> run_some(Caller& caller, const Lanes& lanes, std::span<const 
   return results;
 }
 
+/// A number as the product of a number for A and a power of two for B: B's is as small as it can be.
+std::pair<float, float> shared_out(float number, const Lanes& lanes) {
+  if (number == 0.0F) return {0.0F, std::ldexp(1.0F, lanes.lowest_right)};
+  const int exponent = std::ilogb(number);
+  const int right = std::max(exponent - lanes.highest_left, lanes.lowest_right);
+  return {std::ldexp(number, -right), std::ldexp(1.0F, right)};
+}
+
+/// Probes at elements of which no two share a row or a column.
+std::vector<float> run_across(Caller& caller, const Lanes& lanes, std::span<const SumProbe> probes, bool are_finite) {
+  const ProductShape& shape = caller.shape();
+  std::vector<float> a(static_cast<std::size_t>(shape.m * shape.k), 0.0F);
+  std::vector<float> b(static_cast<std::size_t>(shape.k * shape.n), 0.0F);
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const auto put = [&](std::int64_t k, float number) {
+      const auto [left, right] = shared_out(number, lanes);
+      a[static_cast<std::size_t>(lanes.where[i] * shape.k + k)] = left;
+      b[static_cast<std::size_t>(k * shape.n + lanes.across[i])] = right;
+    };
+    for (std::int64_t k = 0; k < shape.k; ++k) put(k, probes[i].others);
+    for (const auto& [k, value] : probes[i].at) put(k, value);
+  }
+  const std::vector<float> c = are_finite ? caller.finite(a, b) : caller(a, b);
+  std::vector<float> results;
+  for (std::size_t i = 0; i < probes.size(); ++i)
+    results.push_back(c[static_cast<std::size_t>(lanes.where[i] * shape.n + lanes.across[i])]);
+  return results;
+}
+
 std::vector<float> run_all(Caller& caller, const Lanes& lanes, const std::vector<SumProbe>& probes, float other,
                            bool are_finite) {
   std::vector<float> results;
   for (std::size_t first = 0; first < probes.size(); first += lanes.where.size()) {
     const std::size_t count = std::min(lanes.where.size(), probes.size() - first);
-    const auto some = run_some(caller, lanes, std::span(probes).subspan(first, count), other, are_finite);
+    const std::span<const SumProbe> now = std::span(probes).subspan(first, count);
+    const auto some = lanes.across.empty() ? run_some(caller, lanes, now, other, are_finite)
+                                           : run_across(caller, lanes, now, are_finite);
     results.insert(results.end(), some.begin(), some.end());
   }
   return results;

@@ -41,12 +41,16 @@ struct SumProbe {
   float others = 0.0F;
 };
 
-/// Elements of one row or one column of the result, each of which can form another sum in the same call: their own rows
-/// of A (columns of B) hold the numbers, the other operand one number.
+/// Elements of the result, each of which can form another sum in the same call. Either they are in one row or one column:
+/// their own rows of A (columns of B) hold the numbers, the other operand one number. Or no two of them share a row or a
+/// column, and both operands hold a part of every number: the product of the two parts.
 struct Lanes {
-  bool along_rows = true;           ///< elements of one column, whose rows differ
-  std::int64_t fixed = 0;           ///< that column, or row
-  std::vector<std::int64_t> where;  ///< the rows, or columns
+  bool along_rows = true;                 ///< elements of one column, whose rows differ
+  std::int64_t fixed = 0;                 ///< that column, or row
+  std::vector<std::int64_t> where;        ///< the rows, or columns
+  std::vector<std::int64_t> across = {};  ///< the column of each of the rows `where`; empty: all in one line
+  int highest_left = 0;                   ///< with `across`: the largest power of two that A holds
+  int lowest_right = 0;                   ///< and the smallest that B does
 };
 
 /// The results of the probes in their order, as many in one call as there are lanes.

@@ -72,6 +72,11 @@ public:
 
   ProbeFindings run() {
     findings_.shape = caller_.shape();
+    constexpr std::int64_t most_counted = std::int64_t{1} << 24;
+    if (shape().k > most_counted)
+      throw Unsupported(
+          "probe: k = " + std::to_string(shape().k) +
+          " is too large to reveal: results in float32 count no more than 2^24 products; probe a smaller k");
     require_same_bits();
     findings_.left = read_operand(caller_, every_row());
     findings_.right = caller_.has_right_operand() ? read_operand(caller_, every_column()) : ProbedReading();
@@ -144,6 +149,42 @@ private:
     return {false, row->first, row->second};
   }
 
+  /// Elements of which no two share a row or a column.
+  Lanes lanes_across(const Elements& elements) const {
+    Lanes lanes;
+    std::vector<char> row_used(static_cast<std::size_t>(shape().m)), column_used(static_cast<std::size_t>(shape().n));
+    for (const std::int64_t element : elements) {
+      const std::int64_t row = element / shape().n, column = element % shape().n;
+      char& in_row = row_used[static_cast<std::size_t>(row)];
+      char& in_column = column_used[static_cast<std::size_t>(column)];
+      if (in_row != 0 || in_column != 0) continue;
+      in_row = in_column = 1;
+      lanes.where.push_back(row);
+      lanes.across.push_back(column);
+    }
+    lanes.highest_left = findings_.left.highest_power;
+    lanes.lowest_right = findings_.right.lowest_power;
+    return lanes;
+  }
+
+  /// Whether numbers of this range can mask all products: sums of 24 bits lose all units next to M.
+  bool has_wide_range(const ProbedReading& reading) const {
+    const MaskNumbers numbers = mask_numbers(reading)[0];
+    return static_cast<double>(numbers.large) >=
+           static_cast<double>(shape().k) * 0x1p25 * static_cast<double>(numbers.unit);
+  }
+
+  /// Where one operand has too few powers of two for masks, both hold a part of every number.
+  ProbedClass class_to_probe(const Elements& elements) const {
+    Lanes lanes = lanes_of(elements);
+    const ProbedReading& reading = lanes.along_rows ? findings_.left : findings_.right;
+    if (has_wide_range(reading) || !caller_.has_right_operand()) return {std::move(lanes), reading};
+    ProbedReading of_both = findings_.left;
+    of_both.highest_power += findings_.right.highest_power;
+    of_both.lowest_power += findings_.right.lowest_power;
+    return {lanes_across(elements), of_both};
+  }
+
   ElementClass probe_class(const Elements& elements, bool is_largest) {
     ElementClass found;
     found.elements = std::ssize(elements);
@@ -153,9 +194,7 @@ private:
       found.reason = "not looked for: there are more than " + std::to_string(options_.classes) + " classes";
       return found;
     }
-    Lanes lanes = lanes_of(elements);
-    const ProbedReading& reading = lanes.along_rows ? findings_.left : findings_.right;
-    const ProbedClass probed{std::move(lanes), reading};
+    const ProbedClass probed = class_to_probe(elements);
     try {
       TreeIndex index(tree_by_masks(probed));
       SummationTree tree = index.tree();
@@ -176,8 +215,8 @@ private:
   }
 
   SummationTree tree_by_masks(const ProbedClass& probed) {
+    require_wide_range(probed.reading);
     const std::vector<MaskNumbers> numbers = mask_numbers(probed.reading);
-    require_wide_range(probed, numbers[0]);
     for (const MaskNumbers& one : numbers) require_exact_units(probed, one.unit);
     const std::int64_t last_call = caller_.calls() + options_.calls;
     const SummationTree tree = find_tree(shape().k, [&](const std::vector<Pair>& pairs) {
@@ -191,12 +230,10 @@ private:
     return tree;
   }
 
-  /// Sums of 24 bits lose all units next to M.
-  void require_wide_range(const ProbedClass& probed, const MaskNumbers& numbers) {
-    const double units = static_cast<double>(shape().k) * 0x1p25;
-    if (static_cast<double>(numbers.large) >= units * static_cast<double>(numbers.unit)) return;
-    throw Unsupported("probe: operands are read from 2^" + std::to_string(probed.reading.lowest_power) + " to 2^" +
-                      std::to_string(probed.reading.highest_power) + ", too few powers of two to mask " +
+  void require_wide_range(const ProbedReading& reading) const {
+    if (has_wide_range(reading)) return;
+    throw Unsupported("probe: products of operands reach from 2^" + std::to_string(reading.lowest_power) + " to 2^" +
+                      std::to_string(reading.highest_power) + ", too few powers of two to mask " +
                       std::to_string(shape().k) + " products with; probe a smaller k, or another arithmetic");
   }
 

@@ -39,8 +39,8 @@ public:
     const std::int64_t of_left = halves(first, left, fma);
     return add(of_left, halves(first + left, count - left, fma));
   }
-  /// The terms of parts, each a chain, whose sums are added.
-  void dealt(const SumSchedule& schedule, Combination combination, bool fma) {
+  /// Chains, whose sums are added.
+  void dealt(const SumSchedule& schedule, bool fma) {
     std::vector<std::int64_t> sums;
     std::size_t first = 0;
     for (const std::size_t end : schedule.ends) {
@@ -52,7 +52,7 @@ public:
       sums.push_back(sum);
       first = end;
     }
-    while (sums.size() > 1) combine(sums, combination);
+    for (const SumJoins::Join& join : schedule.joins.list) sums[join.to] = add(sums[join.to], sums[join.from]);
   }
   SummationTree tree() && {
     SummationTree result = canonical_tree(leaves_, nodes_);
@@ -61,23 +61,6 @@ public:
   }
 
 private:
-  /// One round of additions of the sums of parts.
-  void combine(std::vector<std::int64_t>& sums, Combination combination) {
-    if (combination == Combination::sequential) {
-      sums[1] = add(sums[0], sums[1]);
-      sums.erase(sums.begin());
-      return;
-    }
-    const std::size_t half = (sums.size() + 1) / 2;
-    std::vector<std::int64_t> left;
-    for (std::size_t i = 0; i < half; ++i) {
-      const bool are_halves = combination == Combination::halves;
-      const std::size_t a = are_halves ? i : 2 * i, b = are_halves ? i + half : 2 * i + 1;
-      left.push_back(b < sums.size() ? add(sums[a], sums[b]) : sums[a]);
-    }
-    sums = std::move(left);
-  }
-
   std::int64_t leaves_;
   std::vector<std::vector<std::int64_t>> nodes_;
   std::vector<bool> fused_;
@@ -162,34 +145,46 @@ bool agrees(const SummationTree& tree, const SummationOrder& order) {
 
 /// Orders that are dealt, as vectors, warps and BLAS libraries have them.
 std::vector<SummationOrder> dealt_candidates(std::int64_t chain) {
+  using Kind = Dealing::Kind;
   std::vector<SummationOrder> orders;
+  const auto add = [&](const SumParts& parts) { orders.push_back({SummationOrder::Kind::dealt, 0, false, parts}); };
+  std::vector<Dealing> blocks = {{Kind::contiguous, 1, chain, 1}}, lanes;
+  for (const std::int64_t multiple : {1, 4, 8, 16}) blocks.push_back({Kind::balanced, 1, chain, multiple});
+  for (const std::int64_t parts : {2, 4, 8, 16, 32, 64})
+    for (const std::int64_t run : {1, 2, 4}) lanes.push_back({Kind::interleaved, parts, run, 1});
+  for (const std::int64_t parts : {2, 4, 8})
+    for (const std::int64_t multiple : {4, 8, 16}) lanes.push_back({Kind::interleaved, parts, 1, multiple});
   for (const Combination combination : {Combination::sequential, Combination::neighbours, Combination::halves}) {
-    const auto add = [&](const Dealing& dealing) {
-      orders.push_back({SummationOrder::Kind::dealt, 0, false, dealing, combination});
-    };
-    for (const std::int64_t parts : {2, 4, 8, 16, 32, 64})
-      for (const std::int64_t run : {1, 2, 4}) add({Dealing::Kind::interleaved, parts, run, 1});
-    add({Dealing::Kind::contiguous, 1, chain, 1});
-    if (combination == Combination::sequential)
-      for (const std::int64_t multiple : {1, 4, 8, 16}) add({Dealing::Kind::balanced, 1, chain, multiple});
+    for (const Dealing& dealing : lanes) add({dealing, combination});
+    for (const Dealing& dealing : blocks)
+      if (dealing.kind == Kind::contiguous || combination == Combination::sequential) add({dealing, combination});
   }
+  for (const Dealing& block : blocks)
+    for (const Dealing& dealing : lanes)
+      for (const Combination combination : {Combination::sequential, Combination::neighbours, Combination::halves})
+        add({block, Combination::sequential, dealing, combination});
   return orders;
 }
 
 /// The length of the first block, where blocks of consecutive terms are added up each by itself.
 std::int64_t first_block(const SummationTree& tree) {
   std::int64_t id = tree.leaves + std::ssize(tree.nodes) - 1;
-  std::vector<std::int64_t> below(static_cast<std::size_t>(id) + 1, 1);
+  std::vector<std::int64_t> below(static_cast<std::size_t>(id) + 1, 1), last(below.size());
+  std::iota(last.begin(), last.begin() + tree.leaves, 0);
   for (std::size_t t = 0; t < tree.nodes.size(); ++t) {
-    std::int64_t& count = below[place(tree.leaves) + t];
-    count = 0;
-    for (const std::int64_t child : tree.nodes[t]) count += below[place(child)];
+    const std::size_t node = place(tree.leaves) + t;
+    below[node] = 0;
+    for (const std::int64_t child : tree.nodes[t]) {
+      below[node] += below[place(child)];
+      last[node] = std::max(last[node], last[place(child)]);
+    }
   }
   std::int64_t block = tree.leaves;
   while (id >= tree.leaves) {
     const std::vector<std::int64_t>& children = tree.nodes[place(id - tree.leaves)];
     if (children.size() != 2 || (block < tree.leaves && below[place(children[1])] == 1)) break;
     id = children[0];
+    if (last[place(id)] + 1 != below[place(id)]) break;  // a lane, not a block
     block = below[place(id)];
   }
   return block;
@@ -234,7 +229,7 @@ SummationTree tree_of(const SummationOrder& order, std::int64_t n) {
     return std::move(writer).tree();
   }
   if (order.kind == SummationOrder::Kind::dealt) {
-    writer.dealt(schedule_of(order.dealing, n), order.combination, order.fma);
+    writer.dealt(schedule_of(order.parts, n), order.fma);
     return std::move(writer).tree();
   }
   std::int64_t first = 0, total = 0;

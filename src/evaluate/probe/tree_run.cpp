@@ -72,7 +72,12 @@ private:
   Addend addend(std::int64_t id) const {
     if (!index_.is_product(id)) return {value(id), std::ilogb(value(id))};
     const auto slot = static_cast<std::size_t>(id);
-    return {exact_product(id), std::ilogb(a_[slot]) + std::ilogb(b_[slot])};
+    return {exact_product(id), exponent(a_[slot], arithmetic_.left) + exponent(b_[slot], arithmetic_.right)};
+  }
+
+  /// That of a subnormal number is the lowest of its format (T-21).
+  static int exponent(float x, const ProbedReading& reading) {
+    return std::max(std::ilogb(x), format(reading.format().value()).min_exponent);
   }
 
   double step(std::int64_t node) const {
@@ -89,8 +94,12 @@ private:
     const int quantum = largest - *steps.fraction_bits;
     double sum = 0.0;
     for (const Addend& one : addends) sum += std::trunc(std::ldexp(one.value, -quantum));
-    return round_to(std::ldexp(sum, quantum), format(FormatId::fp32),
-                    steps.sums.rounding.value_or(Rounding::toward_zero));
+    sum = std::ldexp(sum, quantum);
+    if (steps.sums.precision < of_float && steps.sums.rounding == Rounding::toward_zero && sum != 0.0) {
+      const int unit = std::ilogb(sum) + 1 - steps.sums.precision;
+      sum = std::ldexp(std::trunc(std::ldexp(sum, -unit)), unit);
+    }
+    return round_to(sum, format(FormatId::fp32), steps.sums.rounding.value_or(Rounding::toward_zero));
   }
 
   const TreeIndex& index_;

@@ -73,6 +73,17 @@ std::vector<ValueId> CallWriter::all_from(std::size_t slot) {
   return all;
 }
 
+std::vector<ValueId> CallWriter::all_moved() {
+  std::vector<std::size_t> given;
+  for (std::size_t slot = 0; slot < operand_count(); ++slot)
+    if (is_given(slot)) given.push_back(slot);
+  const bool have_one_type = std::all_of(given.begin(), given.end(),
+                                         [&](std::size_t slot) { return type_of(slot) == type_of(given.front()); });
+  std::vector<ValueId> all;
+  for (const std::size_t slot : given) all.push_back(have_one_type ? moved(slot) : x(slot));
+  return all;
+}
+
 StoredTensor CallWriter::numbers(std::size_t slot) const {
   return operand(slot).numbers();
 }

@@ -31,10 +31,14 @@ public:
   ValueId moved(std::size_t slot);
   /// All operands from one on, those left out skipped.
   std::vector<ValueId> all_from(std::size_t slot);
+  /// All operands, whose elements are moved; integers where all have one type.
+  std::vector<ValueId> all_moved();
   const Shape& shape_of(std::size_t slot) const { return operand(slot).shape; }
   ElementType type_of(std::size_t slot) const { return operand(slot).type; }
   /// Throws:    ShapeMismatch where the result is not recorded
   const CallResult& recorded_result(std::size_t index) const;
+  bool has_result(std::size_t index) const { return index < call_.results.size() && call_.results[index].has_value(); }
+  const RecordedCall& recorded() const { return call_; }
   StoredTensor numbers(std::size_t slot) const;
   /// Integers or truth values of an operand.
   std::vector<std::int64_t> integers_of(std::size_t slot) const;
@@ -97,10 +101,11 @@ std::span<const CallRule> element_calls();
 std::span<const CallRule> product_calls();
 std::span<const CallRule> row_calls();
 std::span<const CallRule> move_calls();
+std::span<const CallRule> onnxruntime_calls();
 
-/// A node of ONNX's default domain.
+/// Adds the ops of a node of ONNX's default domain whose operands are the writer's. Returns its results.
 /// Throws:    as meaning_of()
-void write_onnx(CallWriter& writer, const RecordedCall& call);
+std::vector<ValueId> add_onnx(CallWriter& writer, const RecordedCall& call);
 
 [[noreturn]] void refuse(const std::string& why);  // Unsupported
 

@@ -12,8 +12,9 @@ namespace {
 
 using calls::CallRule;
 
-std::array<std::span<const CallRule>, 4> families() {
-  return {calls::element_calls(), calls::product_calls(), calls::row_calls(), calls::move_calls()};
+std::array<std::span<const CallRule>, 5> families() {
+  return {calls::element_calls(), calls::product_calls(), calls::row_calls(), calls::move_calls(),
+          calls::onnxruntime_calls()};
 }
 
 const CallRule* find_rule(std::string_view name) {
@@ -42,7 +43,8 @@ CallMeaning meaning_of(const RecordedCall& call) {
   if (rule != nullptr) {
     rule->write(writer);
   } else if (is_of_onnx(call.op)) {
-    calls::write_onnx(writer, call);
+    const std::vector<ValueId> results = calls::add_onnx(writer, call);
+    for (std::size_t i = 0; i < results.size(); ++i) writer.result(i, results[i]);
   } else {
     throw Unsupported("this version does not know the op " + in_quotes(call.op));
   }

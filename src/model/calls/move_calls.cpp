@@ -191,7 +191,7 @@ void unbound(CallWriter& call) {
 
 void concatenated(CallWriter& call) {
   std::vector<ValueId> parts;
-  for (const ValueId part : call.all_from(0))
+  for (const ValueId part : call.all_moved())
     if (call.shape(part) != Shape{0}) parts.push_back(part);  // PyTorch skips empty vectors
   call.result(0, call.add(op::Concat{call.integer("dim", 0)}, parts));
 }
@@ -199,7 +199,7 @@ void concatenated(CallWriter& call) {
 void stacked(CallWriter& call) {
   const std::int64_t dim = call.integer("dim", 0);
   std::vector<ValueId> parts;
-  for (const ValueId part : call.all_from(0)) {
+  for (const ValueId part : call.all_moved()) {
     Shape shape = call.shape(part);
     const std::size_t axis = normalized_axis(dim, shape.size() + 1);
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(axis), 1);
@@ -215,18 +215,60 @@ void embedding(CallWriter& call) {
   call.result(0, call.add(op::Gather{0, call.shape_of(1), call.integers_of(1)}, {call.moved(0)}));
 }
 
-/// index(self, indices): one tensor of integers, along the axis that it stands for.
-void indexed(CallWriter& call) {
+/// Operand 0 with other slices along an axis in the places that are given.
+ValueId with_slices(CallWriter& call, std::int64_t axis, const std::vector<std::int64_t>& given, ValueId slices) {
+  const std::int64_t extent = call.shape_of(0).at(static_cast<std::size_t>(axis));
+  Tensor<std::int64_t> places({extent});
+  std::iota(places.values.begin(), places.values.end(), std::int64_t{0});
+  std::int64_t next = extent;  // behind the slices of operand 0
+  for (std::int64_t place : given) {
+    if (place < 0) place += extent;
+    if (place < 0 || place >= extent) throw ShapeMismatch("an index is outside its operand");
+    std::int64_t& taken = places.values[static_cast<std::size_t>(place)];
+    if (taken >= extent) refuse("an index comes twice, and PyTorch does not say which slice counts");
+    taken = next++;
+  }
+  const ValueId both = call.add(op::Concat{axis}, {call.moved(0), slices});
+  return call.add(op::Gather{axis, places.shape, places.values}, {both});
+}
+
+void index_copied(CallWriter& call) {
+  const std::size_t axis = normalized_axis(call.integer("dim", 0), call.shape_of(0).size());
+  call.result(0, with_slices(call, static_cast<std::int64_t>(axis), call.integers_of(1), call.moved(2)));
+}
+
+/// The slot of the one tensor of integers among the indices of a call, which stands for the axis before it.
+std::size_t slot_of_indices(const CallWriter& call, std::size_t end) {
   std::optional<std::size_t> given;
-  for (std::size_t slot = 1; slot < call.operand_count(); ++slot) {
+  for (std::size_t slot = 1; slot < end; ++slot) {
     if (!call.is_given(slot)) continue;
     if (given) refuse("it has several tensors of indices");
     given = slot;
   }
   if (!given) refuse("its indices are not recorded");
   if (call.type_of(*given) == ElementType::boolean) refuse("its indices are truth values");
-  const auto axis = static_cast<std::int64_t>(*given) - 1;
-  call.result(0, call.add(op::Gather{axis, call.shape_of(*given), call.integers_of(*given)}, {call.moved(0)}));
+  return *given;
+}
+
+/// index(self, indices): one tensor of integers, along the axis that it stands for.
+void indexed(CallWriter& call) {
+  const std::size_t slot = slot_of_indices(call, call.operand_count());
+  const auto axis = static_cast<std::int64_t>(slot) - 1;
+  call.result(0, call.add(op::Gather{axis, call.shape_of(slot), call.integers_of(slot)}, {call.moved(0)}));
+}
+
+/// index_put(self, indices, values): one vector of integers, and values as many as it has slices.
+void index_put(CallWriter& call) {
+  if (call.truth("accumulate", false)) refuse("it adds to what is there (accumulate)");
+  call.ignore({"unsafe"});
+  if (call.operand_count() < 3) refuse("its indices are not recorded");
+  const std::size_t last = call.operand_count() - 1, slot = slot_of_indices(call, last);
+  if (call.shape_of(slot).size() != 1) refuse("its indices have several axes");
+  Shape slices = call.shape_of(0);
+  slices.at(slot - 1) = call.shape_of(slot)[0];
+  ValueId values = call.moved(last);
+  if (call.shape(values) != slices) values = call.add(op::Expand{slices}, {values});
+  call.result(0, with_slices(call, static_cast<std::int64_t>(slot) - 1, call.integers_of(slot), values));
 }
 
 /// Axes in reverse.
@@ -361,6 +403,8 @@ constexpr std::array move_rules = {
     CallRule{"aten::full_like", created, "numbers of its arguments alone, not judged"},
     CallRule{"aten::gather", gathered, "GatherElements"},
     CallRule{"aten::index", indexed, "Gather by one tensor of integers"},
+    CallRule{"aten::index_copy", index_copied, "slices that replace others: Gather of both"},
+    CallRule{"aten::index_put", index_put, "slices that replace others: Gather of both, by one vector of integers"},
     CallRule{"aten::index_select", index_selected, "Gather"},
     CallRule{"aten::lift_fresh", copy, "x"},
     CallRule{"aten::linspace", created, "numbers of its arguments alone, not judged"},

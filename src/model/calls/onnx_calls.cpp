@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -104,7 +105,10 @@ public:
       proto_.attributes.emplace_back(name, texts_.back().bytes());
     }
     proto_.op_type = call.op;
-    proto_.outputs = {"result"};
+    for (std::size_t i = 0; i < std::max<std::size_t>(call.results.size(), 1); ++i) {
+      const bool is_recorded = i < call.results.size() && call.results[i];
+      proto_.outputs.push_back(i == 0 || is_recorded ? "result" : "");
+    }
     for (std::size_t slot = 0; slot < call.operands.size(); ++slot) {
       names_.push_back(call.operands[slot] ? "operand" : "");
       proto_.inputs.push_back(names_.back());
@@ -114,13 +118,22 @@ public:
   /// Throws:    ParseError, ShapeMismatch
   onnx::Mapping map(const std::vector<bool>& are_constant) {
     const Operands operands(call_, are_constant);
-    const onnx::NodeView view{proto_, call_.opset, operands.views(), {true}, nothing_, data_files_, allowance_, {}};
-    onnx::require_form(view);
-    return onnx::map_node(view);
+    std::vector<bool> is_used;
+    for (const auto& result : call_.results) is_used.push_back(result.has_value());
+    onnx::Mapping mapping = map_with(operands, is_used);
+    // Statistics beside a result are not judged, and need no meaning.
+    const bool has_others = std::count(is_used.begin(), is_used.end(), true) > 1;
+    return has_others && std::holds_alternative<onnx::NotMapped>(mapping) ? map_with(operands, {true}) : mapping;
   }
 
 private:
   static constexpr std::size_t most_bytes_of_constants = std::size_t{1} << 30;
+
+  onnx::Mapping map_with(const Operands& operands, const std::vector<bool>& is_used) {
+    const onnx::NodeView view{proto_, call_.opset, operands.views(), is_used, nothing_, data_files_, allowance_, {}};
+    onnx::require_form(view);
+    return onnx::map_node(view);
+  }
 
   const RecordedCall& call_;
   onnx::NodeProto proto_;
@@ -131,7 +144,7 @@ private:
   Allowance allowance_{most_bytes_of_constants};
 };
 
-void write_steps(CallWriter& writer, const MappedOps& mapped) {
+std::vector<ValueId> add_steps(CallWriter& writer, const MappedOps& mapped) {
   std::vector<ValueId> steps, constants;
   for (const StoredTensor& constant : mapped.constants) constants.push_back(writer.constant(constant));
   const auto value = [&](const MappedOps::Input& input) -> ValueId {
@@ -152,23 +165,25 @@ void write_steps(CallWriter& writer, const MappedOps& mapped) {
     for (const MappedOps::Input& input : step.inputs) inputs.push_back(value(input));
     steps.push_back(writer.add(step.op, std::move(inputs)));
   }
-  for (std::size_t i = 0; i < mapped.outputs.size(); ++i) writer.result(i, value(mapped.outputs[i]));
+  std::vector<ValueId> results;
+  for (const MappedOps::Input& output : mapped.outputs) results.push_back(value(output));
+  return results;
 }
 
-void write_mapping(CallWriter& writer, const onnx::Mapping& mapping) {
+std::vector<ValueId> add_mapping(CallWriter& writer, const onnx::Mapping& mapping) {
   if (const auto* one = std::get_if<onnx::MappedOp>(&mapping)) {
     std::vector<ValueId> inputs;
     for (const std::size_t slot : one->slots) inputs.push_back(writer.x(slot));
-    return writer.result(0, writer.add(one->op, std::move(inputs)));
+    return {writer.add(one->op, std::move(inputs))};
   }
-  if (const auto* several = std::get_if<MappedOps>(&mapping)) return write_steps(writer, *several);
+  if (const auto* several = std::get_if<MappedOps>(&mapping)) return add_steps(writer, *several);
   if (const auto* nothing = std::get_if<onnx::NotMapped>(&mapping)) refuse(nothing->reason);
   refuse("it is a constant");
 }
 
 }  // namespace
 
-void write_onnx(CallWriter& writer, const RecordedCall& call) {
+std::vector<ValueId> add_onnx(CallWriter& writer, const RecordedCall& call) {
   for (const auto& [name, attribute] : call.attributes) writer.ignore({name});  // the rules name what they do not know
   Node node(call);
   // Integers and truth values say what is computed; floats do where they are limits, pads, exponents and their like.
@@ -181,7 +196,7 @@ void write_onnx(CallWriter& writer, const RecordedCall& call) {
     if (onnx::Mapping again = node.map(are_constant); !std::holds_alternative<onnx::NotMapped>(again))
       mapping = std::move(again);
   }
-  write_mapping(writer, mapping);
+  return add_mapping(writer, mapping);
 }
 
 }  // namespace driftbound::calls

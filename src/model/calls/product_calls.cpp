@@ -39,17 +39,20 @@ void product_with_vector(CallWriter& call) {
 }
 
 /// x W^T + b, over the last axis of x.
-void linear(CallWriter& call) {
-  const ValueId x = call.x(0), w = call.x(1);
+ValueId linear_of(CallWriter& call, ValueId x, ValueId w, std::optional<ValueId> bias) {
   Shape result = call.shape(x);
   if (result.empty() || call.rank(w) != 2) throw ShapeMismatch("it needs rows and a matrix of weights");
   const std::int64_t width = result.back();
   const std::int64_t rows = width == 0 ? 0 : element_count(result) / width;
   std::vector<ValueId> operands = {call.reshape(x, {rows, width}), w};
-  if (call.is_given(2)) operands.push_back(call.x(2));
+  if (bias) operands.push_back(*bias);
   const ValueId y = call.add(op::Gemm{1.0, 1.0, false, true}, operands);
   result.back() = call.shape(w)[0];
-  call.result(0, call.reshape(y, result));
+  return call.reshape(y, result);
+}
+
+void linear(CallWriter& call) {
+  call.result(0, linear_of(call, call.x(0), call.x(1), call.is_given(2) ? std::optional(call.x(2)) : std::nullopt));
 }
 
 void einsum(CallWriter& call) {
@@ -194,6 +197,73 @@ void attention_without_mask(CallWriter& call) {
   attend(call, std::nullopt);
 }
 
+/// Which keys a boolean mask leaves visible that is true where a key is hidden. `kind`: 0 of queries and keys, 1 of rows and
+/// keys, 2 of rows, heads, queries and keys.
+void read_hiding_mask(CallWriter& call, std::size_t slot, std::int64_t kind, op::Attention& attention) {
+  const StoredTensor mask = call.numbers(slot);
+  if (mask.type() != ElementType::boolean) refuse("its mask holds numbers that are added");
+  attention.visible_shape = mask.shape();
+  if (kind == 1) attention.visible_shape.insert(attention.visible_shape.begin() + 1, {1, 1});
+  for (const double hides : mask.to_double().values) attention.visible.push_back(hides == 0.0);
+}
+
+/// Attention with its products, of sequences [rows, length, width]: queries, keys and values by the three parts of one
+/// matrix of weights, attention in heads, and a product over all heads. `weights`: slot of that matrix; its bias, and
+/// weights and bias of the last product follow.
+ValueId attend_in_heads(CallWriter& call, const std::array<ValueId, 3>& sequences, std::int64_t heads,
+                        std::size_t weights, std::size_t mask) {
+  const Shape shape = call.shape(sequences[0]);
+  if (shape.size() != 3 || heads < 1 || shape[2] % heads != 0)
+    throw ShapeMismatch("it needs rows [N, length, width], and heads that divide the width");
+  const std::int64_t width = shape[2];
+  const auto part = [&](ValueId of, std::int64_t i) {
+    return call.add(op::Slice{{i * width}, {(i + 1) * width}, {0}, {1}}, {of});
+  };
+  const ValueId all_weights = call.x(weights), biases = call.x(weights + 1);
+  std::vector<ValueId> operands;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const ValueId sequence = sequences[static_cast<std::size_t>(i)];
+    const ValueId one = linear_of(call, sequence, part(all_weights, i), part(biases, i));
+    const Shape in_heads = {call.shape(one)[0], call.shape(one)[1], heads, width / heads};
+    operands.push_back(call.add(op::Transpose{{0, 2, 1, 3}}, {call.reshape(one, in_heads)}));
+  }
+  op::Attention attention;
+  const std::int64_t kind = call.integer("mask_type", 0);
+  if (call.is_given(mask)) read_hiding_mask(call, mask, kind, attention);
+  const ValueId attended = call.add(op::Transpose{{0, 2, 1, 3}}, {call.add(attention, operands)});
+  return linear_of(call, call.reshape(attended, shape), call.x(weights + 2), call.x(weights + 3));
+}
+
+/// PyTorch's fused attention with its products: operands query, key, value, weights and biases, mask.
+void native_attention(CallWriter& call) {
+  call.ignore({"embed_dim", "need_weights", "average_attn_weights"});
+  call.result(0, attend_in_heads(call, {call.x(0), call.x(1), call.x(2)}, call.integer("num_head", 1), 3, 7));
+}
+
+/// PyTorch's fused layer of a transformer's encoder, of operands x, the weights and biases of attention, of both norms and
+/// of both products behind it, and a mask.
+void encoder_layer(CallWriter& call) {
+  call.ignore({"embed_dim"});
+  const double epsilon = call.real("eps", 1e-5);
+  const bool is_norm_first = call.truth("norm_first", false), has_gelu = call.truth("use_gelu", false);
+  const auto norm = [&](ValueId of, std::size_t slot) {
+    return call.add(op::LayerNormalization{-1, epsilon}, {of, call.x(slot), call.x(slot + 1)});
+  };
+  const auto feed_forward = [&](ValueId of) {
+    const ValueId hidden = linear_of(call, of, call.x(9), call.x(10));
+    const ValueId active = has_gelu ? call.add(op::Gelu{}, {hidden}) : call.add(op::Relu{}, {hidden});
+    return linear_of(call, active, call.x(11), call.x(12));
+  };
+  const std::int64_t heads = call.integer("num_heads", 1);
+  const ValueId x = call.x(0);
+  const ValueId read = is_norm_first ? norm(x, 5) : x;
+  const ValueId attended = attend_in_heads(call, {read, read, read}, heads, 1, 13);
+  ValueId sum = call.add(op::Add{}, {attended, x});
+  if (!is_norm_first) sum = norm(sum, 5);
+  ValueId result = call.add(op::Add{}, {feed_forward(is_norm_first ? norm(sum, 7) : sum), sum});
+  call.result(0, is_norm_first ? result : norm(result, 7));
+}
+
 /// Pairs of the first half and the second half of every head rotated, as x cos + rotate_half(x) sin.
 void rotary(CallWriter& call) {
   op::RotaryEmbedding embedding;
@@ -207,6 +277,7 @@ constexpr std::array product_rules = {
     CallRule{"aten::_adaptive_avg_pool2d", adaptive_average_pool, "means over windows of one size"},
     CallRule{"aten::_addmm_activation", product_and_addend, "Gemm, then Gelu in its tanh form where `use_gelu`"},
     CallRule{"aten::_convolution", convolution, "Conv or ConvTranspose"},
+    CallRule{"aten::_native_multi_head_attention", native_attention, "attention with its products"},
     CallRule{"aten::_scaled_dot_product_attention", attention, "Attention"},
     CallRule{"aten::_scaled_dot_product_attention_forward", attention, "Attention"},
     CallRule{"aten::_scaled_dot_product_attention_math", attention, "Attention"},
@@ -214,6 +285,7 @@ constexpr std::array product_rules = {
     CallRule{"aten::_scaled_dot_product_efficient_attention", attention, "Attention"},
     CallRule{"aten::_scaled_dot_product_flash_attention", attention_without_mask, "Attention"},
     CallRule{"aten::_scaled_dot_product_flash_attention_for_cpu", attention, "Attention"},
+    CallRule{"aten::_transformer_encoder_layer_fwd", encoder_layer, "a layer of a transformer's encoder"},
     CallRule{"aten::addmm", product_and_addend, "Gemm"},
     CallRule{"aten::addmv", product_with_vector, "Gemm with a vector"},
     CallRule{"aten::avg_pool2d", average_pool, "AveragePool"},

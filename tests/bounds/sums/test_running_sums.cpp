@@ -71,6 +71,13 @@ TEST_CASE("the operations of orders that are dealt out (T-69)") {
   CHECK(of("balanced:4:2", "111111") == "ab+c+d+ef+|");
   CHECK(of("lanes:4x1/halves", "0101") == "bd|");
   CHECK(of("lanes:4x1/halves", "0000").empty());
+  CHECK(of("lanes:2x1:4", "111111") == "ac+e+f+bd+|");
+  CHECK(of("lanes:2x1:2:last", "11111") == "ac+bd+|e|");
+  CHECK(of("lanes:4x1:2:sum", "1111111") == "ae+bf+|c|d|g|");
+  CHECK(of("lanes:8x1:4:front/fours", "111111111111") == "ae+i|bf+j||cg+k|dh+l|||");
+  CHECK(of("slices:2:2:last", "11111") == "ab+cd+|e|");
+  CHECK(of("slices:4/lanes:2x1", "111111") == "ac+bd+|ef||");
+  CHECK(of("slices:4/lanes:2x1", "010011") == "bef||");
 }
 
 TEST_CASE("no sum in a dealt order exceeds its running bound or that of its paths (T-69, T-11)") {

@@ -1,0 +1,80 @@
+// A neural implicit function in VTK: its signs on a grid as a volume, and the surface between them.
+//   volume_for_vtk MODEL.onnx|MODEL.npz [VOLUME.vti]
+// With a file it reads one that `driftbound certify MODEL --grid 33x33x33 --vtk VOLUME.vti` wrote, and compares.
+#include <vtkCellData.h>
+#include <vtkFeatureEdges.h>
+#include <vtkFlyingEdges3D.h>
+#include <vtkPointData.h>
+#include <vtkPolyData.h>
+#include <vtkXMLImageDataReader.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "driftbound/adapters/vtk.hpp"
+#include "driftbound/model/load.hpp"
+
+namespace adapter = driftbound::vtk;  // VTK has a namespace vtk of its own
+
+namespace {
+
+constexpr int per_side = 33;
+
+/// Whether two arrays hold numbers of the same signs: values near the exact ones may differ in their last bits.
+bool have_same_signs(vtkDataArray* a, vtkDataArray* b) {
+  if (a == nullptr || b == nullptr || a->GetNumberOfTuples() != b->GetNumberOfTuples()) return false;
+  for (vtkIdType i = 0; i < a->GetNumberOfTuples(); ++i) {
+    const double x = a->GetTuple1(i), y = b->GetTuple1(i);
+    if ((x < 0.0) != (y < 0.0) || (x > 0.0) != (y > 0.0)) return false;
+  }
+  return true;
+}
+
+int show(const char* model, const char* file) {
+  const driftbound::SignField field(driftbound::load_model(model));
+  const auto volume = adapter::image(field, {per_side, per_side, per_side});
+
+  const auto surface = vtkSmartPointer<vtkFlyingEdges3D>::New();
+  surface->SetInputData(volume);
+  surface->SetValue(0, 0.0);
+  const auto open = vtkSmartPointer<vtkFeatureEdges>::New();
+  open->SetInputConnection(surface->GetOutputPort());
+  open->BoundaryEdgesOn();
+  open->NonManifoldEdgesOn();
+  open->FeatureEdgesOff();
+  open->ManifoldEdgesOff();
+  open->Update();
+  std::printf("%lld triangles, %lld edges that are not in two\n",
+              static_cast<long long>(surface->GetOutput()->GetNumberOfPolys()),
+              static_cast<long long>(open->GetOutput()->GetNumberOfLines()));
+
+  const auto function = vtkSmartPointer<adapter::ImplicitNetwork>::New();
+  function->SetField(field);
+  double point[3] = {0.5, 0.0, 0.0};
+  std::printf("f(0.5, 0, 0) is %s\n", function->EvaluateFunction(point) < 0.0 ? "negative" : "not negative");
+
+  if (file == nullptr) return 0;
+  const auto reader = vtkSmartPointer<vtkXMLImageDataReader>::New();
+  reader->SetFileName(file);
+  reader->Update();
+  bool is_same = true;
+  for (const char* name : {"value", "sign"})
+    is_same &=
+        have_same_signs(reader->GetOutput()->GetPointData()->GetArray(name), volume->GetPointData()->GetArray(name));
+  is_same &= have_same_signs(reader->GetOutput()->GetCellData()->GetArray("corners"),
+                             volume->GetCellData()->GetArray("corners"));
+  std::printf("%s holds %s\n", file, is_same ? "the same signs" : "OTHER SIGNS");
+  return is_same ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc == 2 || argc == 3) return show(argv[1], argc == 3 ? argv[2] : nullptr);
+    std::fprintf(stderr, "volume_for_vtk MODEL [VOLUME.vti]\n");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "volume_for_vtk: %s\n", error.what());
+  }
+  return 1;
+}

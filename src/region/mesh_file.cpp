@@ -1,0 +1,199 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "driftbound/num/errors.hpp"
+#include "driftbound/region/mesh.hpp"
+#include "model/atomic_file.hpp"
+
+namespace driftbound {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "mesh files are written as they lie in memory");
+
+/// What the formats share: points, triangles, and numbers of both.
+struct MeshTables {
+  std::vector<std::array<double, 3>> points;
+  std::vector<std::array<std::int32_t, 3>> triangles;
+  std::vector<double> distances;         ///< of each point
+  std::vector<std::int32_t> components;  ///< of each triangle
+  std::vector<std::uint8_t> certified;   ///< of each triangle
+};
+
+MeshTables tables_of(const SurfaceMesh& mesh) {
+  MeshTables tables{mesh.vertices, mesh.triangles, mesh.vertex_distances, mesh.topology.component, {}};
+  for (const std::int32_t cell : mesh.cell_of)
+    tables.certified.push_back(mesh.is_uncertain[static_cast<std::size_t>(cell)] ? 0 : 1);
+  return tables;
+}
+
+/// The twelve triangles of every uncertain cell.
+MeshTables boxes_of(const SurfaceMesh& mesh) {
+  static constexpr std::array<std::array<std::int32_t, 3>, 12> sides = {{{0, 2, 3},
+                                                                         {0, 3, 1},
+                                                                         {4, 5, 7},
+                                                                         {4, 7, 6},
+                                                                         {0, 1, 5},
+                                                                         {0, 5, 4},
+                                                                         {2, 6, 7},
+                                                                         {2, 7, 3},
+                                                                         {0, 4, 6},
+                                                                         {0, 6, 2},
+                                                                         {1, 3, 7},
+                                                                         {1, 7, 5}}};
+  MeshTables tables;
+  std::int32_t number = 0;
+  for (std::size_t i = 0; i < mesh.is_uncertain.size(); ++i) {
+    if (!mesh.is_uncertain[i]) continue;
+    const auto first = static_cast<std::int32_t>(tables.points.size());
+    for (const std::int32_t node : mesh.cells.corners[i]) {
+      tables.points.push_back(mesh.cells.point(static_cast<std::size_t>(node)));
+      tables.distances.push_back(0.0);
+    }
+    for (const auto& side : sides) {
+      tables.triangles.push_back({first + side[0], first + side[1], first + side[2]});
+      tables.components.push_back(number);
+      tables.certified.push_back(0);
+    }
+    ++number;
+  }
+  return tables;
+}
+
+template <class Number>
+void append(std::string& text, const Number& number) {
+  char bytes[sizeof number];
+  std::memcpy(bytes, &number, sizeof number);
+  text.append(bytes, sizeof number);
+}
+
+/// Red where nothing is certified.
+std::array<std::uint8_t, 3> colour_of(bool is_certified) {
+  return is_certified ? std::array<std::uint8_t, 3>{176, 196, 222} : std::array<std::uint8_t, 3>{214, 39, 40};
+}
+
+std::string ply_of(const MeshTables& mesh) {
+  std::string text = fmt::format(
+      "ply\nformat binary_little_endian 1.0\ncomment surface of a network with a certificate, by driftbound\n"
+      "element vertex {}\nproperty double x\nproperty double y\nproperty double z\nproperty double distance\n"
+      "element face {}\nproperty list uchar int vertex_indices\nproperty int component\nproperty uchar certified\n"
+      "property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n",
+      mesh.points.size(), mesh.triangles.size());
+  for (std::size_t i = 0; i < mesh.points.size(); ++i) {
+    for (const double x : mesh.points[i]) append(text, x);
+    append(text, mesh.distances[i]);
+  }
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) {
+    append(text, std::uint8_t{3});
+    for (const std::int32_t vertex : mesh.triangles[t]) append(text, vertex);
+    append(text, mesh.components[t]);
+    append(text, mesh.certified[t]);
+    for (const std::uint8_t part : colour_of(mesh.certified[t] != 0)) append(text, part);
+  }
+  return text;
+}
+
+std::string obj_of(const MeshTables& mesh) {
+  std::string text = "# surface of a network with a certificate, by driftbound\n";
+  for (const auto& point : mesh.points)
+    fmt::format_to(std::back_inserter(text), "v {} {} {}\n", point[0], point[1], point[2]);
+  std::int32_t component = -1;
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) {
+    if (mesh.components[t] != component) {
+      component = mesh.components[t];
+      fmt::format_to(std::back_inserter(text), "g component_{}\n", component);
+    }
+    const auto& [a, b, c] = mesh.triangles[t];
+    fmt::format_to(std::back_inserter(text), "f {} {} {}\n", a + 1, b + 1, c + 1);
+  }
+  return text;
+}
+
+std::string stl_of(const MeshTables& mesh) {
+  std::string text = "surface of a network with a certificate, by driftbound";
+  text.resize(80, ' ');
+  append(text, static_cast<std::uint32_t>(mesh.triangles.size()));
+  for (const auto& triangle : mesh.triangles) {
+    std::array<std::array<float, 3>, 3> corners{};
+    for (std::size_t i = 0; i < 3; ++i)
+      for (std::size_t c = 0; c < 3; ++c)
+        corners[i][c] = static_cast<float>(mesh.points[static_cast<std::size_t>(triangle[i])][c]);
+    for (int c = 0; c < 3; ++c) append(text, 0.0F);  // readers take the normal from the order of the corners
+    for (const auto& corner : corners)
+      for (const float x : corner) append(text, x);
+    append(text, std::uint16_t{0});
+  }
+  return text;
+}
+
+/// VTK's XML with data appended as they lie in memory, each array after its number of bytes.
+class VtpWriter {
+public:
+  template <class Numbers>
+  std::string array(const char* type, const char* name, int components, const Numbers& numbers) {
+    const std::string element = fmt::format(
+        "<DataArray type=\"{}\" Name=\"{}\" NumberOfComponents=\"{}\" format=\"appended\" offset=\"{}\"/>\n", type,
+        name, components, data_.size());
+    const std::size_t bytes = numbers.size() * sizeof numbers[0];
+    append(data_, static_cast<std::uint64_t>(bytes));
+    if (bytes > 0) data_.append(reinterpret_cast<const char*>(numbers.data()), bytes);
+    return element;
+  }
+  const std::string& data() const { return data_; }
+
+private:
+  std::string data_;
+};
+
+std::string vtp_of(const MeshTables& mesh) {
+  std::vector<std::int32_t> ends;
+  for (std::size_t t = 1; t <= mesh.triangles.size(); ++t) ends.push_back(static_cast<std::int32_t>(3 * t));
+  VtpWriter arrays;
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"LittleEndian\" "
+      "header_type=\"UInt64\">\n<PolyData>\n<Piece NumberOfPoints=\"{}\" NumberOfVerts=\"0\" NumberOfLines=\"0\" "
+      "NumberOfStrips=\"0\" NumberOfPolys=\"{}\">\n",
+      mesh.points.size(), mesh.triangles.size());
+  text += "<PointData Scalars=\"distance\">\n" + arrays.array("Float64", "distance", 1, mesh.distances) +
+          "</PointData>\n<CellData Scalars=\"certified\">\n" + arrays.array("UInt8", "certified", 1, mesh.certified) +
+          arrays.array("Int32", "component", 1, mesh.components) + "</CellData>\n<Points>\n" +
+          arrays.array("Float64", "Points", 3, mesh.points) + "</Points>\n<Polys>\n" +
+          arrays.array("Int32", "connectivity", 1, mesh.triangles) + arrays.array("Int32", "offsets", 1, ends) +
+          "</Polys>\n</Piece>\n</PolyData>\n<AppendedData encoding=\"raw\">\n_";
+  return text + arrays.data() + "\n</AppendedData>\n</VTKFile>\n";
+}
+
+std::string mesh_text(const MeshTables& mesh, const std::filesystem::path& file) {
+  const std::string ending = file.extension().string();
+  if (ending == ".ply") return ply_of(mesh);
+  if (ending == ".obj") return obj_of(mesh);
+  if (ending == ".vtp") return vtp_of(mesh);
+  if (ending == ".stl") return stl_of(mesh);
+  throw InvalidArgument(file.string() + ": a mesh is written as .ply, .obj, .vtp or .stl, by the ending of its name");
+}
+
+void write_tables(const MeshTables& mesh, const std::filesystem::path& file) {
+  const std::string text = mesh_text(mesh, file);
+  AtomicFile out(file);
+  out.write(text);
+  out.commit();
+}
+
+}  // namespace
+
+void write_mesh(const SurfaceMesh& mesh, const std::filesystem::path& file) {
+  write_tables(tables_of(mesh), file);
+}
+
+void write_uncertain_cells(const SurfaceMesh& mesh, const std::filesystem::path& file) {
+  write_tables(boxes_of(mesh), file);
+}
+
+}  // namespace driftbound

@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/json_schema.hpp"
+#include "support/run_program.hpp"
+
+using driftbound::test::read_file;
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string examples = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
+const std::string torus = examples + "torus_sdf_softplus.onnx";
+
+nlohmann::json mesh_json(const ProgramResult& result) {
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/mesh-1.json", json) == "");
+  return json;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("mesh: a bundled torus has one component of genus 1, in a file" * doctest::test_suite("campaign")) {
+  const TemporaryFolder folder;
+  const ProgramResult result = run_program("mesh " + torus + " --cell 2^-4 --json - -o " + folder.file("torus.ply"));
+  CHECK(result.status == 0);
+  const nlohmann::json json = mesh_json(result);
+  CHECK(json["components"] == 1);
+  CHECK(json["euler_characteristic"] == 0);
+  CHECK(json["genus"] == nlohmann::json::array({1}));
+  CHECK(json["uncertain_cells"] == 0);
+  CHECK(json["exact"] == false);
+  CHECK(json["boundary_edges"] == 0);
+  CHECK(json["computed"]["components"] == 1);
+  CHECK(contains(read_file(folder.file("torus.ply")),
+                 "element vertex " + std::to_string(json["vertices"].get<int>()) + "\n"));
+  const ProgramResult text = run_program("mesh " + torus + " --cell 2^-4");
+  CHECK(contains(text.out, "CERTIFIED: the surface sdf = 0 in -1:1,-1:1,-1:1 has 1 component"));
+}
+
+TEST_CASE("mesh: a level that is never reached is an empty mesh, and says so") {
+  const ProgramResult nothing = run_program("mesh " + torus + " --cell 2^-2 --iso 50 --json -");
+  CHECK(nothing.status == 0);
+  CHECK(mesh_json(nothing)["faces"] == 0);
+  CHECK(contains(run_program("mesh " + torus + " --cell 2^-2 --iso 50").out, "The mesh is empty."));
+}
+
+TEST_CASE("mesh: cells too coarse for a certificate are undecided, and written to a file of their own") {
+  const TemporaryFolder folder;
+  const ProgramResult coarse =
+      run_program("mesh " + torus + " --cell 2^-1 --depth 0 --json - --uncertain " + folder.file("open.stl"));
+  CHECK(coarse.status == 1);
+  const nlohmann::json json = mesh_json(coarse);
+  const auto open = json["uncertain_cells"].get<std::size_t>();
+  CHECK(open > 0);
+  CHECK(std::filesystem::file_size(folder.file("open.stl")) == 84 + 50 * 12 * open);
+}
+
+TEST_CASE("mesh: of rectifiers it is the surface itself") {
+  const std::string sphere = "mesh " + examples + "sphere_cut_sdf_relu.onnx --box=0:0.375 --cell 2^-6";
+  const nlohmann::json json = mesh_json(run_program(sphere + " --json -"));
+  CHECK(json["exact"] == true);
+  CHECK(json["certified"] == true);
+  CHECK(json["genus"] == nlohmann::json::array({0}));
+  CHECK(json["distance"].get<double>() < 1e-6);
+  CHECK(contains(run_program(sphere).out, "The network is linear in pieces"));
+}
+
+TEST_CASE("mesh: cells with too many pieces of a rectifier have the certificate of other networks") {
+  const ProgramResult result =
+      run_program("mesh " + examples + "sphere_cut_sdf_relu.onnx --cell 2^-1 --depth 0 --json -");
+  CHECK(result.status == 1);
+  const nlohmann::json json = mesh_json(result);
+  CHECK(json["exact"] == false);
+  CHECK(json["certified"] == false);
+  CHECK(json["uncertain_cells"].get<int>() > 0);
+}
+
+TEST_CASE("mesh: what makes no mesh is refused, and nothing is written") {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("mesh.ply");
+  const auto check = [&](const std::string& arguments, const std::string& message) {
+    const ProgramResult result = run_program("mesh " + torus + " -o " + file + " " + arguments);
+    CHECK_MESSAGE(result.status == 3, arguments);
+    CHECK_MESSAGE(contains(result.err, message), result.err);
+    CHECK_FALSE(std::filesystem::exists(file));
+  };
+  check("--box 1:-1", "1");
+  check("--box 0:0", "which is empty");
+  check("--box nan:1", "not a finite number");
+  check("--box -1e39:1e39", "float32");
+  check("--cell 0", "must be a positive number");
+  check("--cell -1", "must be a positive number");
+  check("--cell x", "'x' is not a number");
+  check("--iso nan", "not finite");
+  check("--uncertain " + folder.file("a.off"), "a mesh is written as .ply, .obj, .vtp or .stl");
+  check("--computed " + file, "would replace an input or another output");
+  CHECK(run_program("mesh " + examples + "mlp_2_10_10_2.onnx --scalar logits[0]").status == 3);
+  if (std::filesystem::exists("/dev/full")) {
+    const ProgramResult full = run_program("mesh " + torus + " --cell 2^-2 --json /dev/full");
+    CHECK(full.status == 3);
+    CHECK(contains(full.err, "cannot be written"));
+  }
+}
+
+TEST_CASE("certify --vtk writes an image of values, signs and cells, with a grid alone") {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("volume.vti");
+  REQUIRE(run_program("certify " + torus + " --grid 5x4x3 --quiet --vtk " + file).status == 0);
+  const std::string text = read_file(file);
+  CHECK(contains(text, "WholeExtent=\"0 4 0 3 0 2\""));
+  const std::size_t data = text.find("\n_") + 2;
+  const std::size_t bytes = (8 + 60 * 8) + (8 + 60) + (8 + 24);
+  CHECK(text.substr(data + bytes) == "\n</AppendedData>\n</VTKFile>\n");
+  const auto refused = [&](const std::string& arguments, const std::string& message) {
+    const ProgramResult result = run_program("certify " + arguments);
+    CHECK(result.status == 3);
+    CHECK_MESSAGE(contains(result.err, message), result.err);
+  };
+  refused(torus + " --band 0.1 --vtk " + file, "--vtk says nothing without --grid");
+  refused(torus + " --grid 5x5x5 --vtk " + folder.file("v.vtk"), "name it .vti");
+  refused(torus + " --grid 5x1x5 --vtk " + file, "at least two points");
+  refused(examples + "mlp_2_10_10_2.onnx --scalar logits[0] --grid 5x5 --vtk " + file, "three coordinates");
+}

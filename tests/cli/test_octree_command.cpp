@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "support/json_schema.hpp"
+#include "support/run_program.hpp"
+#include "support/text.hpp"
+
+using driftbound::test::TemporaryFolder;
+
+namespace {
+
+const std::string models = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/";
+const std::string sphere = models + "sphere_cut_sdf_relu.onnx", siren = models + "siren.onnx";
+
+nlohmann::json json_of(const std::string& verb, const std::string& arguments) {
+  const ProgramResult result = run_program(verb + " " + arguments + " --json -");
+  CHECK_MESSAGE(result.status == 0, result.err);
+  CHECK(result.err == "");
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/" + verb + "-1.json", json) == "");
+  return json;
+}
+
+void check_refused(const std::string& arguments, const std::string& reason) {
+  const ProgramResult result = run_program(arguments);
+  CHECK(result.status == 3);
+  CHECK_MESSAGE(contains(result.err, reason), result.err);
+}
+
+}  // namespace
+
+TEST_CASE("octree writes a tree, continues it, and refuses that of another network") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.file("s.oct"), whole = folder.file("w.oct");
+  const nlohmann::json first = json_of("octree", sphere + " --depth 3 -o " + tree);
+  CHECK(first["complete"] == true);
+  CHECK(first["cells_before"] == 0);
+  const nlohmann::json second = json_of("octree", sphere + " --depth 5 --resume --threads 2 -o " + tree);
+  CHECK(second["cells_before"] == first["cells"]);
+  CHECK(second["certain_share"].get<double>() > 0.8);
+  json_of("octree", sphere + " --depth 5 -o " + whole);
+  CHECK(driftbound::test::read_file(tree) == driftbound::test::read_file(whole));
+  const nlohmann::json enough = json_of("octree", sphere + " --share 0.5 -o " + whole);
+  CHECK(enough["certain_share"].get<double>() >= 0.5);
+  CHECK(enough["cells"] < second["cells"]);
+  check_refused("octree " + siren + " --resume -o " + tree, "of another network");
+  check_refused("octree " + sphere + " --resume --iso 0.5 -o " + tree, "of another network, target or iso value");
+  check_refused("octree " + sphere + " --resume --box 0:1 -o " + tree, "is of another --box");
+  check_refused("octree " + sphere + " --resume -o " + folder.file("none.oct"), "is not there");
+  check_refused("octree " + sphere + " --box 1:0 -o " + whole, "--box");
+  check_refused("octree " + sphere + " -o " + folder.file("no/such/folder.oct"), "folder.oct");
+  check_refused("octree " + models + "../vision/vit_tiny.onnx -o " + whole, "scalar");
+}
+
+TEST_CASE("render draws a picture whose pixels are certain") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.file("s.oct"), picture = folder.file("s.ppm");
+  const nlohmann::json built = json_of("render", sphere + " --depth 4 --size 40x30 -o " + picture);
+  CHECK(built["hits"].get<int>() > 100);
+  CHECK(built["misses"].get<int>() > 100);
+  CHECK(built["hits"].get<int>() + built["misses"].get<int>() + built["undecided"].get<int>() == 1200);
+  const std::string bytes = driftbound::test::read_file(picture);
+  CHECK(bytes.substr(0, 13) == "P6\n40 30\n255\n");
+  CHECK(bytes.size() == 13 + 3600);
+  json_of("octree", sphere + " --depth 4 -o " + tree);
+  json_of("render", sphere + " --octree " + tree + " --size 40x30 --threads 2 -o " + folder.file("t.ppm"));
+  CHECK(driftbound::test::read_file(folder.file("t.ppm")) == bytes);
+  json_of("render", sphere + " --octree " + tree + " --size 40x30 -o " + folder.file("t.png"));
+  CHECK(driftbound::test::read_file(folder.file("t.png")).substr(1, 3) == "PNG");
+  check_refused("render " + sphere + " -o " + folder.file("t.jpg"), ".png or .ppm");
+  check_refused("render " + siren + " --octree " + tree + " -o " + picture, "of another network");
+  check_refused("render " + sphere + " --size 40 -o " + picture, "is no size");
+  check_refused("render " + sphere + " --eye 0,0,0 -o " + picture, "the eye is at the point that it looks at");
+  check_refused("render " + sphere + " --eye 1,2 -o " + picture, "are not three numbers");
+}
+
+TEST_CASE("certify asks a tree before it evaluates, and its signs are the same") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.file("s.oct"), with = folder.file("with.npy"), without = folder.file("without.npy");
+  json_of("octree", sphere + " --depth 6 -o " + tree);
+  const nlohmann::json by_tree = json_of("certify", sphere + " --grid 20x20x20 --octree " + tree + " --signs " + with);
+  json_of("certify", sphere + " --grid 20x20x20 --signs " + without);
+  CHECK(driftbound::test::read_file(with) == driftbound::test::read_file(without));
+  CHECK(by_tree["octree"] == tree);
+  for (const nlohmann::json& stage : by_tree["stages"])
+    if (stage["name"] == "given") CHECK(stage["decided"].get<int>() > 7000);
+  check_refused("certify " + siren + " --grid 4x4x4 --octree " + tree, "of another network");
+  check_refused("certify " + sphere + " --grid 4x4x4 --iso 0.5 --octree " + tree, "iso value");
+  check_refused("certify " + sphere + " --grid 4x4x4 --octree " + folder.file("none.oct"), "none.oct");
+  check_refused("certify " + sphere + " --grid 4x4x4 --octree " + tree + " --vtk " + folder.file("f.vti"),
+                "leave one of the two out");
+}
