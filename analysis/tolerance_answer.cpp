@@ -324,10 +324,12 @@ private:
   /// through all operands.
   OpTolerance tolerance(std::vector<Tensor<double>> operands) const {
     constexpr std::int64_t side = 4, most = 1024;
-    const bool is_matrix_product = rule_.is_product && operands[0].shape.size() == 2 && operands[1].shape.size() == 2 &&
-                                   (operands.size() == 2 || operands[2].shape.size() == 1);
-    const std::int64_t m = operands[0].shape.front(), n = operands[1].shape.back();
-    if (!is_matrix_product || m * n <= side * side || m * n > most)
+    const auto has_axes = [&](std::size_t slot, std::size_t axes) { return operands[slot].shape.size() == axes; };
+    const bool is_matrix_product = rule_.is_product && operands.size() >= 2 && has_axes(0, 2) && has_axes(1, 2) &&
+                                   (operands.size() == 2 || has_axes(2, 1));
+    const std::int64_t m = is_matrix_product ? operands[0].shape[0] : 0;
+    const std::int64_t n = is_matrix_product ? operands[1].shape[1] : 0;
+    if (m * n <= side * side || m * n > most)
       return tolerance_at_once(std::move(operands), request_.failure_probability);
     OpTolerance all;
     const std::int64_t blocks = ((m + side - 1) / side) * ((n + side - 1) / side);
