@@ -29,12 +29,17 @@ double squared_error_of_mean(double sum, double squares, double count) {
 /// Sums over the elements of two values, and over the means of their rows and columns.
 class DifferenceSums {
 public:
-  DifferenceSums(std::size_t width, const Format* format) : width_(width), format_(format), of_columns_(width, 0.0) {}
+  DifferenceSums(std::size_t width, const Format* format, bool are_scores)
+      : width_(width), format_(format), are_scores_(are_scores), of_columns_(width, 0.0) {}
 
   void add(double x, double y, bool is_same) {
     const auto element = difference_.elements++;
+    if (!is_same && are_scores_ && x <= least_mask && y <= least_mask) {
+      ++difference_.masked;
+      y = x;
+      is_same = true;
+    }
     if (!is_same) ++difference_.differing;
-    if (!is_same && x <= least_mask && y <= least_mask) ++difference_.masked;
     row_is_identical_ = row_is_identical_ && is_same;
     if (std::isfinite(x) != std::isfinite(y))
       ++(std::isfinite(x) ? difference_.not_finite_b : difference_.not_finite_a);
@@ -96,6 +101,7 @@ private:
 
   std::size_t width_, in_row_ = 0;
   const Format* format_;
+  bool are_scores_;
   RunDifference difference_;
   bool row_is_identical_ = true;
   std::vector<double> of_columns_;
@@ -104,12 +110,13 @@ private:
 
 }  // namespace
 
-RunDifference difference_of(const AlignedNumbers& numbers) {
+RunDifference difference_of(const AlignedNumbers& numbers, bool are_scores) {
   constexpr std::size_t at_once = std::size_t{1} << 16;
   const Shape& shape = numbers.b.shape();
   const std::optional<FormatId> id = float_format(numbers.b.type());
   const Format* const own = id ? &format(*id) : nullptr;
-  DifferenceSums sums(shape.empty() ? 1 : static_cast<std::size_t>(std::max<std::int64_t>(shape.back(), 1)), own);
+  DifferenceSums sums(shape.empty() ? 1 : static_cast<std::size_t>(std::max<std::int64_t>(shape.back(), 1)), own,
+                      are_scores);
   const bool have_same_bytes = numbers.a.identical(numbers.b);
   for (std::size_t first = 0; first < numbers.b.size(); first += at_once) {
     const std::size_t count = std::min(at_once, numbers.b.size() - first);
@@ -366,6 +373,7 @@ public:
     from_unmatched_b_ = following_from(run_b_, alignment_.sources_only_b);
     drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
     require_common_positions();
+    find_scores();
     find_parting();
     const bool parts_in_a_sequence = drift_.parting.has_value();
     compare_sources();
@@ -376,7 +384,6 @@ public:
     judge_in_network();
     compare_decisions();
     for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle_op(i);
-    excuse_masks();
     name_what_is_alone();
     find_culprit(drift_);
     add_others(a_, "first");
@@ -385,6 +392,53 @@ public:
   }
 
 private:
+  // ---- masked scores
+
+  /// Finds the scores: what nothing but softmax and attention reads, and nothing but masks on the way to them. Where both
+  /// runs mask an element of them, by whatever large negative number, its numbers are not compared, and one run's number
+  /// is held to be the other one's: each softmax is compared, and shows whether it makes a difference.
+  void find_scores() {
+    std::vector<bool> is_read(alignment_.results.size()), has_other_reader(alignment_.results.size());
+    std::vector<bool> is_source_read(alignment_.sources.size()), has_source_other(alignment_.sources.size());
+    for (std::size_t i = alignment_.results.size(); i-- > 0;) {
+      const AlignedResult& one = alignment_.results[i];
+      const bool is_mask = (one.kind == "Where" || one.kind == "Add") && is_read[i] && !has_other_reader[i];
+      if (is_mask) scores_.insert(i);
+      const bool is_softmax = one.kind.find("Softmax") != std::string::npos && one.kind != "LogSoftmax";
+      const bool is_other = !is_mask && !is_softmax && one.kind != "Attention";
+      const auto note = [&](std::size_t place, std::vector<bool>& read, std::vector<bool>& other) {
+        read[place] = true;
+        other[place] = other[place] || is_other;
+      };
+      for (const std::size_t operand : one.reads)
+        if (operand < i) note(operand, is_read, has_other_reader);
+      for (const std::size_t source : one.reads_sources) note(source, is_source_read, has_source_other);
+    }
+    for (std::size_t i = 0; i < alignment_.sources.size(); ++i)
+      if (is_source_read[i] && !has_source_other[i]) score_sources_.insert(i);
+  }
+
+  /// Scores of one run with the masks of the other one, where both mask an element.
+  /// Returns:   empty where that would not be a finite number
+  static std::optional<StoredTensor> with_masks_of(StoredTensor of, const StoredTensor& in) {
+    if (!is_float(of.type()) || !is_float(in.type()) || of.size() != in.size()) return of;
+    Tensor<double> numbers = of.to_double();
+    const std::vector<double> masks = in.to_double().values;
+    bool is_other = false;
+    for (std::size_t i = 0; i < masks.size(); ++i) {
+      if (!(numbers.values[i] <= least_mask && masks[i] <= least_mask) || numbers.values[i] == masks[i]) continue;
+      if (!std::isfinite(masks[i])) return std::nullopt;
+      numbers.values[i] = masks[i];
+      is_other = true;
+    }
+    if (!is_other) return of;
+    if (of.type() == ElementType::f64 || in.type() == ElementType::f64) return StoredTensor::from(numbers);
+    Tensor<float> in_float32(numbers.shape);
+    std::transform(numbers.values.begin(), numbers.values.end(), in_float32.values.begin(),
+                   [](double x) { return static_cast<float>(x); });
+    return StoredTensor::from(in_float32);
+  }
+
   // ---- values from outside
 
   void compare_sources() {
@@ -404,7 +458,7 @@ private:
         unknown_sources_.insert(i);
         continue;
       }
-      differing.difference = difference_of(*numbers);
+      differing.difference = difference_of(*numbers, score_sources_.count(i) != 0);
       if (differing.difference->is_zero()) continue;  // another type with the same numbers
       if (is_later_token(i)) note_parting(source.a, *numbers, false);
       if (is_later_token(i) || may_follow_tokens(i)) {
@@ -568,7 +622,7 @@ private:
         drawn_.insert(place);
       } else if (const auto numbers = numbers_of_both(run_a_, id_of(run_a_, one.a), run_b_, id_of(run_b_, one.b),
                                                       alignment_.rows_of(one))) {
-        op.difference = difference_of(*numbers);
+        op.difference = difference_of(*numbers, scores_.count(place) != 0);
         const bool differs = !op.difference->is_zero();
         if (differs && (draws || is_drawn)) drawn_.insert(place);
         if (differs && is_choice_of_both && !alignment_.steps.empty() && reads_integers_alone(record_a)) {
@@ -746,7 +800,11 @@ private:
       if (!of.is_stored(id) || of.part_of(id) || !in.is_stored(id_in) || in.part_of(id_in)) return std::nullopt;
       std::optional<AlignedRows> of_value = alignment_.rows_of(one);
       if (of_value && as_a) of_value = exchanged(*of_value);
-      return as_in_b(of.stored(id), in.stored(id_in), of_value);
+      const std::optional<StoredTensor> numbers = as_in_b(of.stored(id), in.stored(id_in), of_value);
+      if (!numbers || scores_.count(found->second) == 0) return numbers;
+      std::optional<StoredTensor> masked = with_masks_of(*numbers, in.stored(id_in));
+      if (!masked) other_masks_.insert(found->second);
+      return masked ? masked : numbers;
     };
     RecordChain chain = chain_records(in, options_.most_numbers, numbers);
     if (!chain.why_not.empty()) return chain.why_not;
@@ -769,7 +827,7 @@ private:
   }
 
   void take_status(std::size_t i, const LayerSummary& layer, bool as_a) {
-    if (is_judged(drift_.ops[i].as_b)) return;
+    if (is_judged(drift_.ops[i].as_b) || other_masks_.count(i) != 0) return;
     drift_.ops[i].as_b = own_status(layer);
     drift_.ops[i].is_as_a = as_a;
     complaints_[i] = complaint_of(layer);
@@ -827,36 +885,6 @@ private:
     }
     evidence.follows_other_function = answers_.count(i) != 0;
     settle(drift_.ops[i], evidence, drift_.ops.size());
-  }
-
-  /// Whether a softmax gives numbers in both runs that are as near as its own errors on the same scores allow.
-  bool is_softmax_of_same_scores(std::size_t i) const {
-    const DriftOp& op = drift_.ops[i];
-    return alignment_.results[i].kind.find("Softmax") != std::string::npos && op.verdict == DriftVerdict::expected &&
-           op.difference && is_within_errors(*op.difference, op.error_a, op.error_b);
-  }
-
-  /// Scores that a mask excludes may be any large negative numbers, where no softmax that reads them shows a difference.
-  void excuse_masks() {
-    std::vector<bool> is_read(drift_.ops.size()), is_harmless(drift_.ops.size(), true);
-    for (std::size_t i = drift_.ops.size(); i-- > 0;) {
-      DriftOp& op = drift_.ops[i];
-      const bool are_masks = op.difference && op.difference->differing > 0 &&
-                             op.difference->masked == op.difference->differing && is_read[i] && is_harmless[i];
-      // A mask may be made first, and then be added.
-      const bool is_harmless_reader = is_softmax_of_same_scores(i) || are_masks;
-      for (const std::size_t operand : alignment_.results[i].reads) {
-        if (operand >= i) continue;
-        is_read[operand] = true;
-        is_harmless[operand] = is_harmless[operand] && is_harmless_reader;
-      }
-      const bool are_judged = op.a != Status::violated && op.b != Status::violated;
-      if (op.verdict != DriftVerdict::bug || !are_masks || !are_judged) continue;
-      op.verdict = DriftVerdict::expected;
-      op.reason = fmt::format(
-          "{} elements are masked by other large numbers; each softmax that reads them gives what the other run's does",
-          op.difference->masked);
-    }
   }
 
   /// What shows that the same rows or positions do not follow from the same numbers alone: they are further apart than both
@@ -1055,6 +1083,8 @@ private:
   const LayersOf layers_a_, layers_b_;
   RunsDrift drift_;
   std::map<std::size_t, std::size_t> other_sources_;  ///< by position in the alignment: that in the drift
+  std::set<std::size_t> scores_, score_sources_;      ///< by position in the alignment: those that find_scores finds
+  std::set<std::size_t> other_masks_;                 ///< scores masked by -∞ in the run that the other is judged as
   std::set<std::size_t> unknown_sources_;             ///< by position in the alignment: they may differ
   std::set<std::size_t> parted_sources_;  ///< by position in the alignment: tokens behind others that differ
   std::set<std::size_t> follow_choice_;   ///< ops that choose otherwise, and what follows from them

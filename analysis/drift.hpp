@@ -33,7 +33,7 @@ Status status_of(DriftVerdict verdict);
 struct RunDifference {
   std::int64_t elements = 0;
   std::int64_t differing = 0;  ///< not the same number: signs of zeros apart
-  std::int64_t masked = 0;     ///< of them, those that are -10^4 or less in both runs, as masked scores are
+  std::int64_t masked = 0;     ///< of scores: other numbers of -10^4 or less in both runs, which do not count as differing
   std::int64_t rows = 0;       ///< along the last axis
   std::int64_t identical_rows = 0;
   double largest = 0.0;     ///< max |y - x|, of finite elements
@@ -54,8 +54,9 @@ struct RunDifference {
   /// a large number do not count.
   double relative() const;
 };
+/// `are_scores`: nothing but softmax and attention reads them, and elements of -10^4 or less in both runs are masked.
 /// Source:    docs/theory.md T-137
-RunDifference difference_of(const AlignedNumbers& numbers);
+RunDifference difference_of(const AlignedNumbers& numbers, bool are_scores = false);
 
 /// A value that both runs computed.
 struct DriftOp {

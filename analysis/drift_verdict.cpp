@@ -234,6 +234,13 @@ std::string what_is_open(const DriftOp& op, const OpEvidence& evidence) {
   return "the runs compute it by other ops, and the first run's numbers could not be held against the second run's";
 }
 
+std::string masks_text(const RunDifference& difference) {
+  return difference.masked == 0 ? ""
+                                : fmt::format("; {} elements are masked by other large numbers, and each softmax that "
+                                              "reads them is compared",
+                                              difference.masked);
+}
+
 std::string explanation_of(const DriftOp& op, const OpEvidence& evidence) {
   if (!op.difference) return "each run is within its own bounds; its numbers are not compared";
   std::string text = fmt::format("{} apart; ", error_text(op.difference->largest));
@@ -254,7 +261,7 @@ std::string explanation_of(const DriftOp& op, const OpEvidence& evidence) {
     text += fmt::format("; any two such runs on the same operands are within {}", bound_text(*apart));
   text += kernels;
   if (!evidence.declared_rounding.empty()) text += "; " + evidence.declared_rounding + ", as its type says";
-  return text;
+  return text + masks_text(*op.difference);
 }
 
 }  // namespace
@@ -281,7 +288,8 @@ void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
     if (status == Status::invalid) return is(DriftVerdict::undecided, open_of(status, run));
   if (op.difference && op.difference->nan_in_both > 0)
     return is(DriftVerdict::undecided, fmt::format("{} elements are NaN in both runs", op.difference->nan_in_both));
-  if (op.difference && op.difference->is_zero()) return is(DriftVerdict::expected, "the same numbers");
+  if (op.difference && op.difference->is_zero())
+    return is(DriftVerdict::expected, "the same numbers" + masks_text(*op.difference));
   if (evidence.is_unrelated && op.as_b != Status::holds && op.as_b != Status::approaches)
     return is(
         DriftVerdict::undecided,

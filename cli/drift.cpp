@@ -44,6 +44,9 @@ void check(const DriftSettings& settings) {
       throw InvalidArgument(
           "drift: --leak makes runs of its own; leave out --orders, --arithmetics, --batches, "
           "--backends, --promote and several --threads");
+    if (!settings.chosen.empty() || settings.flips || !settings.tolerances.empty())
+      throw InvalidArgument(
+          "drift: --leak compares rows of the results bit by bit; leave out --chosen, --flips and --tolerances");
     if (files.size() > 2) throw InvalidArgument("drift: --leak takes the model and at most one file of inputs");
     return;
   }

@@ -419,7 +419,7 @@ TEST_CASE("What follows in one run alone from numbers that the other one does no
   }
 }
 
-TEST_CASE("Scores that are masked by other large numbers are expected where the softmax that reads them is") {
+TEST_CASE("Elements of scores that both runs mask are not compared: the softmax that reads them is") {
   const TemporaryFolder folder;
   const auto write = [&](const char* name, float mask, float last, float slope = 0.0F) {
     RecordingWriter writer;

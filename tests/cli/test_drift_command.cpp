@@ -4,6 +4,7 @@
 #include <string>
 
 #include "support/json_schema.hpp"
+#include "support/npy_writer.hpp"
 #include "support/recording.hpp"
 #include "support/run_program.hpp"
 #include "support/text.hpp"
@@ -134,6 +135,39 @@ TEST_CASE("drift --leak runs a model with other rows beside each row") {
   CHECK(contains(run_program("drift " + model + " --samples 9 --leak").out, "no row answers"));
   CHECK(run_program("drift " + model + " --samples 1 --leak").status == 3);
   CHECK(run_program("drift " + model + " --leak --orders sequential pairwise").status == 3);
+  for (const char* decisions : {"--flips", "--chosen classes.npy", "--tolerances json tolerances.json"}) {
+    const ProgramResult refused = run_program("drift " + model + " --leak " + decisions);
+    CHECK(refused.status == 3);
+    CHECK(contains(refused.err, "leave out --chosen, --flips and --tolerances"));
+  }
+}
+
+TEST_CASE("drift --chosen compares the log-probabilities of the classes given") {
+  const TemporaryFolder folder;
+  const std::vector<std::int64_t> classes = {1, 0, 0, 1};
+  const std::string chosen = folder.write("chosen.npy", test::npy_of("<i8", {4}, classes)).string();
+  const std::string command = "drift " + model + " --samples 4 --orders sequential pairwise --chosen ";
+  const ProgramResult runs = run_program(command + chosen + " --json -");
+  CHECK(runs.status == 0);
+  const nlohmann::json json = nlohmann::json::parse(runs.out), decisions = json["drifts"][0]["decisions"][0];
+  CHECK(schema_errors(drift_schema, json) == "");
+  CHECK(decisions["chosen_given"] == true);
+  for (std::size_t row = 0; row < classes.size(); ++row) CHECK(decisions["by_row"][row]["chosen"] == classes[row]);
+  CHECK(contains(run_program(command + chosen).out, "the class chosen"));
+  const auto refusal = [&](const std::string& file) {
+    const ProgramResult refused = run_program(command + file);
+    CHECK(refused.status == 3);
+    return refused.err;
+  };
+  const auto write = [&](std::vector<std::int64_t> values) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    return folder.write("other.npy", test::npy_of("<i8", {count}, values)).string();
+  };
+  CHECK(contains(refusal(write({1, 0})), "give one for every row"));
+  CHECK(contains(refusal(write({1, 0, 2, 0})), "chooses class 2"));
+  const std::string real = folder.write("real.npy", test::npy_of("<f4", {1}, std::vector<float>{1.0F})).string();
+  CHECK(contains(refusal(real), "are integers"));
+  CHECK(run_program(command + folder.file("none.npy")).status == 3);
 }
 
 TEST_CASE("drift compares traces of a model on the same inputs") {
