@@ -25,6 +25,8 @@ std::string flips_text(const Decisions& one) {
     parts.push_back(fmt::format("in no row it is proven that no run chooses otherwise: {}", one.why_no_bounds));
   else
     parts.push_back(fmt::format("no run of these arithmetics chooses otherwise in {} rows (T-141)", cannot));
+  if (one.without_bounds > 0 && (one.without_bounds < one.rows || cannot > 0))
+    parts.push_back(fmt::format("in {} this is not known: {}", one.without_bounds, one.why_no_bounds));
   if (unlikely > 0)
     parts.push_back(fmt::format("none will by chance in {}{} (six standard deviations, an estimate)", unlikely,
                                 cannot > 0 ? " more" : ""));

@@ -163,8 +163,9 @@ std::string evidence_text(double p) {
 
 std::string text_of(const DriftNoise& one) {
   const NoiseStructure& noise = one.structure;
-  const std::string rows = noise.rows == noise.all_rows ? fmt::format("{} rows", noise.rows)
-                                                        : fmt::format("{} of {} rows", noise.rows, noise.all_rows);
+  std::string rows = noise.rows == noise.all_rows ? fmt::format("{} rows", noise.rows)
+                                                  : fmt::format("{} of {} rows", noise.rows, noise.all_rows);
+  if (noise.repeated_rows > 0) rows += fmt::format(" ({} repeat others)", noise.repeated_rows);
   std::string text = fmt::format(
       "Noise of '{}'{}, {} of {} columns, {:.2g} % of the elements differ: {:.1f} % of the covariance lies off the "
       "diagonal, {:.1f} % if columns were independent: {} of correlation; largest eigenvalue {}, the edge of "
@@ -183,8 +184,9 @@ Json json_of_noise(const std::vector<DriftNoise>& noise) {
   for (const DriftNoise& one : noise) {
     const NoiseStructure& of = one.structure;
     list.push_back(object("name"_key = one.name, "cast"_key = text_or_null(one.cast), "all_rows"_key = of.all_rows,
-                          "rows"_key = of.rows, "columns"_key = of.columns, "differing"_key = of.differing,
-                          "off_share"_key = of.off_share, "off_share_if_independent"_key = of.off_share_if_independent,
+                          "repeated_rows"_key = of.repeated_rows, "rows"_key = of.rows, "columns"_key = of.columns,
+                          "differing"_key = of.differing, "off_share"_key = of.off_share,
+                          "off_share_if_independent"_key = of.off_share_if_independent,
                           "p_correlation"_key = of.p_correlation, "p_permuted"_key = of.p_permuted,
                           "p_signs"_key = of.p_signs, "largest_eigenvalue"_key = of.largest_eigenvalue,
                           "edge"_key = of.edge, "p_eigenvalue"_key = of.p_eigenvalue, "draws"_key = of.draws,

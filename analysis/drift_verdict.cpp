@@ -156,6 +156,7 @@ std::string numbers_of_the_other(const OpEvidence& evidence) {
 }
 
 std::string bug_of(const DriftOp& op, const OpEvidence& evidence) {
+  if (evidence.reads_not_finite) return evidence.other_numbers;
   if (op.difference && !op.difference->is_finite_in_both()) {
     const auto [in_a, in_b] = std::pair(op.difference->not_finite_a, op.difference->not_finite_b);
     return fmt::format("{} elements are not finite in the {} run alone", std::max(in_a, in_b),
@@ -207,18 +208,22 @@ std::string what_is_open(const DriftOp& op, const OpEvidence& evidence) {
   for (const std::string& text : {open_of(op.a, "first"), open_of(op.b, "second")})
     if (!text.empty()) return text;
   const bool holds_as_b = op.as_b == Status::holds || op.as_b == Status::approaches;
-  const bool are_near_exact = op.difference && op.from_input_a && op.from_input_b &&
-                              evidence.unmatched_source.empty() &&
-                              is_within_errors(*op.difference, *op.from_input_a, *op.from_input_b);
+  const bool are_far = op.difference && op.from_input_a && op.from_input_b &&
+                       !is_within_errors(*op.difference, *op.from_input_a, *op.from_input_b);
+  const bool are_near_exact =
+      op.difference && op.from_input_a && op.from_input_b && !are_far && evidence.unmatched_source.empty();
   const bool are_exact_ops = evidence.a != nullptr && evidence.b != nullptr && op.error_a == 0.0 && op.error_b == 0.0;
+  const std::string open_source = fmt::format(
+      "it follows from the numbers '{}', which come from outside in one run alone", evidence.unmatched_source);
+  if (are_far && !evidence.are_other_steps && !evidence.unmatched_source.empty() && evidence.reads_the_same_sources)
+    return fmt::format("{} apart, and the runs are within {} and {} of the exact values of their networks: {}",
+                       error_text(op.difference->largest), error_text(*op.from_input_a), error_text(*op.from_input_b),
+                       open_source);
   if (holds_as_b || (evidence.are_other_steps && (are_near_exact || are_exact_ops))) return "";
   if (evidence.are_other_steps && !evidence.unmatched_source.empty())
-    return fmt::format(
-        "it follows from the numbers '{}', which come from outside in one run alone: a weight that the other "
-        "run lacks, or a cache that is written through slices",
-        evidence.unmatched_source);
+    return open_source + ": a weight that the other run lacks, or a cache that is written through slices";
+  if (evidence.masks_what_differs) return "";
   if (!evidence.unknown_numbers.empty()) return evidence.unknown_numbers;
-  const bool are_far = op.difference && op.from_input_a && op.from_input_b && !are_near_exact;
   if (evidence.are_other_steps && are_far && !evidence.follows_other_function)
     return fmt::format(
         "{} apart, and the runs are within {} and {} of the exact values of their networks; numbers from outside "
@@ -236,9 +241,10 @@ std::string what_is_open(const DriftOp& op, const OpEvidence& evidence) {
 
 std::string masks_text(const RunDifference& difference) {
   return difference.masked == 0 ? ""
-                                : fmt::format("; {} elements are masked by other large numbers, and each softmax that "
-                                              "reads them is compared",
-                                              difference.masked);
+                                : fmt::format(
+                                      "; {} elements are masked by other large numbers, and each softmax that "
+                                      "reads them is compared",
+                                      difference.masked);
 }
 
 std::string explanation_of(const DriftOp& op, const OpEvidence& evidence) {

@@ -23,7 +23,10 @@ struct OpEvidence {
   bool follows_choice = false;          ///< what it reads follows from another choice in the second run
   bool is_drawn = false;                ///< both runs draw its numbers, or what they follow from, at random
   std::string unmatched_source;         ///< from outside, which it follows from in one run alone
+  bool reads_the_same_sources = false;  ///< all numbers from outside that both runs have are the same
   bool follows_other_function = false;  ///< it reads what the runs compute by other functions
+  bool reads_not_finite = false;        ///< other_numbers says that they are not finite in one run alone
+  bool masks_what_differs = false;      ///< it masks scores, and they are no further apart behind it than before
   bool are_other_steps = false;         ///< the runs compute the same positions in different steps
   bool is_for_choices = false;          ///< nothing but choices follows from it
   bool is_unrelated = false;            ///< both runs recorded it, but its rows are not found in both

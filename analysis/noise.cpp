@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <random>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -391,6 +394,34 @@ std::pair<double, double> mean_outward(std::span<const double> differences, std:
   return mean_of_rows(outward, columns);
 }
 
+/// The first of all rows that are the same in both runs, bit for bit: repeated samples are no independent ones.
+std::vector<std::size_t> different_rows(std::span<const double> first, std::span<const double> second,
+                                        std::size_t width) {
+  const auto bytes_of = [&](std::span<const double> of, std::size_t row) {
+    return std::string_view(reinterpret_cast<const char*>(of.data() + row * width), width * sizeof(double));
+  };
+  std::unordered_map<std::size_t, std::vector<std::size_t>> seen;  // by hash
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < first.size() / width; ++row) {
+    const std::hash<std::string_view> hash;
+    std::vector<std::size_t>& alike = seen[hash(bytes_of(first, row)) ^ (3 * hash(bytes_of(second, row)))];
+    const bool is_repeated = std::any_of(alike.begin(), alike.end(), [&](std::size_t other) {
+      return bytes_of(first, other) == bytes_of(first, row) && bytes_of(second, other) == bytes_of(second, row);
+    });
+    if (is_repeated) continue;
+    alike.push_back(row);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<double> rows_of(std::span<const double> all, const std::vector<std::size_t>& rows, std::size_t width) {
+  std::vector<double> some;
+  some.reserve(rows.size() * width);
+  for (const std::size_t row : rows) some.insert(some.end(), &all[row * width], &all[row * width] + width);
+  return some;
+}
+
 }  // namespace
 
 PermutedMoments moments_if_permuted(std::span<const double> fourths, std::int64_t rows) {
@@ -415,6 +446,16 @@ std::optional<NoiseStructure> estimate_noise_structure(std::span<const double> f
   constexpr double most_operations = 2e10, most_rows = 0x1p17;
   constexpr std::size_t fewest_rows = 64, fewest_columns = 4;
   const auto width = static_cast<std::size_t>(std::max<std::int64_t>(columns, 1));
+  const std::size_t given = first.size() / width;
+  const std::vector<std::size_t> different = different_rows(first, second, width);
+  if (different.size() < given) {
+    const std::vector<double> x = rows_of(first, different, width), y = rows_of(second, different, width);
+    std::optional<NoiseStructure> noise = estimate_noise_structure(x, y, columns);
+    if (!noise) return std::nullopt;
+    noise->all_rows = static_cast<std::int64_t>(given);
+    noise->repeated_rows = static_cast<std::int64_t>(given - different.size());
+    return noise;
+  }
   std::vector<double> differences(first.size());
   for (std::size_t i = 0; i < first.size(); ++i) differences[i] = second[i] - first[i];
   const bool is_finite = std::all_of(differences.begin(), differences.end(), [](double x) { return std::isfinite(x); });

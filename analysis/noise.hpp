@@ -8,7 +8,8 @@ namespace driftbound::analysis {
 
 /// How the differences of two runs hang together: rows are samples, columns the elements of a row.
 struct NoiseStructure {
-  std::int64_t all_rows = 0;  ///< given
+  std::int64_t all_rows = 0;       ///< given
+  std::int64_t repeated_rows = 0;  ///< of them, those that another row is like in both runs: one of each is used
   std::int64_t rows = 0,
                columns = 0;  ///< used; columns that are constant, and rows beyond what time allows, are left out
   double differing = 0.0;    ///< share of elements, in the rows used, that differ
@@ -32,7 +33,7 @@ struct NoiseStructure {
 
 /// Shapes:    `first`, `second`: the numbers of two runs, [rows, columns], row-major
 /// Returns:   empty for fewer than 64 rows or 4 columns with a variance, and where numbers are not finite
-/// Guarantee: none: tests of significance. Rows are taken as independent
+/// Guarantee: none: tests of significance. Rows are taken as independent, but for those that are repeated
 /// Source:    docs/theory.md T-139, T-180
 std::optional<NoiseStructure> estimate_noise_structure(std::span<const double> first, std::span<const double> second,
                                                        std::int64_t columns);

@@ -74,9 +74,23 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// By row of b: a row of a with the same bytes, -1 where there is none. Of several, the row at the same place, else the
-/// first that is not taken.
+/// How many rows from these on have the same bytes; not more than `enough`.
+std::int64_t equal_rows(const StoredTensor& a, std::int64_t row_a, const StoredTensor& b, std::int64_t row_b) {
+  constexpr std::int64_t enough = 64;
+  const std::int64_t rows_a = a.shape().front(), rows_b = b.shape().front();
+  const std::int64_t most = std::min({enough, rows_a - row_a, rows_b - row_b});
+  std::int64_t count = 0;
+  while (count < most &&
+         text_of(bytes_of_row(a, rows_a, row_a + count)) == text_of(bytes_of_row(b, rows_b, row_b + count)))
+    ++count;
+  return count;
+}
+
+/// By row of b: a row of a with the same bytes, -1 where there is none. Of several, the row behind that of the row before,
+/// else the one from which most rows are the same, else the row at the same place, else the first that is not taken: so
+/// tokens of several texts in a row stay in their texts.
 std::vector<std::int64_t> rows_with_same_bytes(const StoredTensor& a, const StoredTensor& b) {
+  constexpr std::size_t some = 64;  // candidates
   const std::int64_t rows_a = a.shape().front(), rows_b = b.shape().front();
   std::map<std::string_view, std::vector<std::int64_t>> places;
   for (std::int64_t row = rows_a; row-- > 0;) places[text_of(bytes_of_row(a, rows_a, row))].push_back(row);
@@ -85,9 +99,21 @@ std::vector<std::int64_t> rows_with_same_bytes(const StoredTensor& a, const Stor
     const auto found = places.find(text_of(bytes_of_row(b, rows_b, row)));
     if (found == places.end()) continue;
     std::vector<std::int64_t>& free = found->second;
-    const auto same = std::find(free.begin(), free.end(), row);
-    of_b[static_cast<std::size_t>(row)] = same != free.end() ? row : free.back();
-    if (free.size() > 1) free.erase(same != free.end() ? same : free.end() - 1);
+    const std::int64_t before = row > 0 ? of_b[static_cast<std::size_t>(row) - 1] : -1;
+    auto best = before >= 0 ? std::find(free.begin(), free.end(), before + 1) : free.end();
+    if (best == free.end()) {
+      best = free.end() - 1;
+      std::int64_t most = equal_rows(a, *best, b, row);
+      const auto last = free.size() > some ? free.end() - some : free.begin();
+      for (auto other = free.end() - 1; other-- > last;) {
+        const std::int64_t count = equal_rows(a, *other, b, row);
+        if (count < most || (count == most && *other != row)) continue;
+        best = other;
+        most = count;
+      }
+    }
+    of_b[static_cast<std::size_t>(row)] = *best;
+    if (free.size() > 1) free.erase(best);
   }
   return of_b;
 }
@@ -139,7 +165,7 @@ bool is_text(const Sequences& of, std::int64_t row, const AlignedStretch& stretc
 }
 
 /// What two sequences have in common: their first positions, also behind padding, or the whole of the shorter one at the
-/// end of the longer.
+/// end of the longer, or within it, where it is one of several texts in a row.
 AlignedStretch stretch_of(const Sequences& a, std::int64_t row_a, const Sequences& b, std::int64_t row_b) {
   const std::int64_t least = std::min(a.positions, b.positions);
   const auto common_from = [&](std::int64_t first_a, std::int64_t first_b) {
@@ -153,6 +179,11 @@ AlignedStretch stretch_of(const Sequences& a, std::int64_t row_a, const Sequence
   if (longest.count == least) return longest;
   const AlignedStretch at_the_end = common_from(a.positions - least, b.positions - least);
   if (at_the_end.count == least) return at_the_end;
+  if (is_text(a, row_a, {0, 0, a.positions}) && is_text(b, row_b, {0, 0, b.positions}))
+    for (std::int64_t first = 1; first < std::max(a.positions, b.positions) - least; ++first) {
+      const AlignedStretch within = a.positions > b.positions ? common_from(first, 0) : common_from(0, first);
+      if (within.count == least && is_text(a, row_a, within)) return within;
+    }
   // The first token of a text may be the one that pads it, or another one.
   const std::int64_t more = equal_tokens(a, row_a, 0) - equal_tokens(b, row_b, 0);
   for (const std::int64_t pad : {more - 1, more, more + 1}) {
@@ -1187,6 +1218,39 @@ std::optional<AlignedRows> RunAlignment::rows_of(const AlignedResult& result) co
 
 const std::optional<AlignedRows>& RunAlignment::rows_of(const AlignedSource& source) const {
   return steps.empty() ? rows : steps[source.in_step].rows;
+}
+
+RunAlignment without_pairs(const RunAlignment& alignment, const std::set<std::size_t>& pairs) {
+  RunAlignment some = alignment;
+  some.results.clear();
+  std::vector<std::size_t> place(alignment.results.size());
+  std::vector<std::set<std::size_t>> reads(alignment.results.size()), sources(alignment.results.size());
+  for (std::size_t i = 0; i < alignment.results.size(); ++i) {
+    AlignedResult one = alignment.results[i];
+    sources[i].insert(one.reads_sources.begin(), one.reads_sources.end());
+    for (const std::size_t read : one.reads) {
+      if (read >= i || pairs.count(read) == 0) {
+        reads[i].insert(read);
+        continue;
+      }
+      reads[i].insert(reads[read].begin(), reads[read].end());
+      sources[i].insert(sources[read].begin(), sources[read].end());
+      if (one.operands == OperandsAre::same) one.operands = OperandsAre::open;
+    }
+    if (pairs.count(i) != 0) {
+      some.only_a.push_back(one.a);
+      some.only_b.push_back(one.b);
+      continue;
+    }
+    place[i] = some.results.size();
+    one.reads.clear();
+    for (const std::size_t read : reads[i])
+      if (read < i) one.reads.push_back(place[read]);
+    one.reads_sources.assign(sources[i].begin(), sources[i].end());
+    some.results.push_back(std::move(one));
+  }
+  for (std::vector<RecordedResult>* alone : {&some.only_a, &some.only_b}) std::sort(alone->begin(), alone->end());
+  return some;
 }
 
 RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b) {

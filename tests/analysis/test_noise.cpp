@@ -164,6 +164,20 @@ TEST_CASE("numbers that are cut toward zero in one run are a bias toward zero, t
   CHECK(structure_after_cast(500, 20, 1e-3, 0.0, 5)->p_outward > 1e-3);
 }
 
+TEST_CASE("rows that repeat others in both runs count once") {
+  const std::vector<double> once = rows_of_noise(96, 20, 11);
+  std::vector<double> repeated = once;
+  for (int copy = 0; copy < 3; ++copy) repeated.insert(repeated.end(), once.begin(), once.begin() + 32 * 20);
+  const auto noise = structure_of(repeated, 20), without = structure_of(once, 20);
+  REQUIRE(noise);
+  CHECK(noise->repeated_rows == 96);
+  CHECK(noise->all_rows == 192);
+  CHECK(noise->rows == 96);
+  CHECK(noise->p_correlation == without->p_correlation);
+  CHECK(noise->p_correlation > 1e-3);
+  CHECK(without->repeated_rows == 0);
+}
+
 TEST_CASE("rows beyond what time allows are left out, and counted") {
   const auto noise = structure_of(rows_of_noise(140000, 5, 6), 5);
   REQUIRE(noise);

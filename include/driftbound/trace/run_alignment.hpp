@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -131,6 +132,10 @@ struct RunAlignment {
 /// with the whole of the other (padding before it). What has no counterpart is listed, not guessed.
 /// Throws:    what the files of the runs throw
 RunAlignment align_runs(const RecordedRun& a, const RecordedRun& b);
+
+/// The same alignment without some pairs of results, by position: they are results of each run alone, and what read them
+/// reads what they were made of.
+RunAlignment without_pairs(const RunAlignment& alignment, const std::set<std::size_t>& pairs);
 
 /// Whether an op draws its result at random.
 bool draws_at_random(std::string_view op);
