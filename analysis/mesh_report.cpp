@@ -42,21 +42,38 @@ std::string function_of(const MeshReport& report) {
   return report.iso == 0.0 ? report.scalar : fmt::format("{} - {}", report.scalar, report.iso);
 }
 
+/// What the mesh says though cells are uncertain.
+std::string undecided_mesh(const SurfaceMesh& mesh) {
+  const std::vector<MeshComponent>& components = mesh.topology.components;
+  const auto certified =
+      std::count_if(components.begin(), components.end(), [](const MeshComponent& part) { return part.is_certified; });
+  if (components.empty())
+    return "The mesh is empty, and nothing is certified: such cells may hold parts of the surface.";
+  const std::string all = "The mesh has " + count_of(static_cast<std::int64_t>(components.size()), "component");
+  if (certified == 0) return all + ", connected to such cells: none is certified.";
+  return fmt::format("{}; {} not connected to such cells, and certified, at most {} from the surface.", all,
+                     certified == 1 ? "1 is" : fmt::format("{} are", certified), bound_text(mesh.distance));
+}
+
 std::string mesh_headline(const MeshReport& report) {
   const SurfaceMesh& mesh = report.mesh;
   const std::string surface = fmt::format("the surface {} = {} in {}", report.scalar, report.iso, describe(report.box));
   const std::int64_t components = static_cast<std::int64_t>(mesh.topology.components.size());
   if (!mesh.is_certified())
-    return fmt::format(
-        "UNDECIDED in {} of {}: {}. The mesh has {}; those that are not connected to such cells are "
-        "certified.",
-        mesh.uncertain_cells, count_of(static_cast<std::int64_t>(mesh.cells.cells.size()), "cell"), surface,
-        count_of(components, "component"));
+    return fmt::format("UNDECIDED in {} of {}: {}. {}", mesh.uncertain_cells,
+                       count_of(static_cast<std::int64_t>(mesh.cells.cells.size()), "cell"), surface,
+                       undecided_mesh(mesh));
   if (components == 0)
     return fmt::format("CERTIFIED: {} is not 0 anywhere in {}. The mesh is empty.", function_of(report),
                        describe(report.box));
   return fmt::format("CERTIFIED: {} has {}, as the mesh has; mesh and surface are at most {} apart.", surface,
                      count_of(components, "component"), bound_text(mesh.distance));
+}
+
+std::string halved_text(const SurfaceMesh& mesh) {
+  if (mesh.refinements == 0) return "";
+  return fmt::format(", halved {}, as larger ones were uncertain",
+                     mesh.refinements == 1 ? "once" : fmt::format("{} times", mesh.refinements));
 }
 
 Table component_table(const SurfaceMesh& mesh) {
@@ -76,14 +93,13 @@ Table component_table(const SurfaceMesh& mesh) {
 std::string computed_text(const MeshReport& report) {
   const ComputedSurface& computed = *report.computed;
   const auto components = static_cast<std::int64_t>(computed.mesh.topology.components.size());
-  const auto exact = static_cast<std::int64_t>(report.mesh.topology.components.size());
+  const SurfaceDifference& difference = computed.difference;
   return fmt::format(
-      "The same nodes evaluated in {}: {} of {} signs are wrong, in {} of {} cells; the surface would have "
-      "{}, {} than there are{}.",
+      "The same nodes evaluated in {}: {} of {} signs are wrong, in {} of {} cells. The surface would have other "
+      "pieces than the mesh in {}, and {} in all: {} false, and of the mesh's own {} missing{}.",
       computed.arithmetic, computed.wrong_nodes, report.mesh.cells.nodes.size(), computed.wrong_cells,
-      report.mesh.cells.cells.size(), count_of(components, "component"),
-      components == exact ? "no more"
-                          : fmt::format("{} {}", std::abs(components - exact), components > exact ? "more" : "fewer"),
+      report.mesh.cells.cells.size(), count_of(difference.cells, "cell"), count_of(components, "component"),
+      difference.false_components, difference.missing_components,
       report.computed_file.empty() ? "" : " (" + report.computed_file + ")");
 }
 
@@ -103,14 +119,14 @@ Section mesh_remarks(const MeshReport& report) {
     section.push_back(
         Paragraph{"The surface leaves the box: the mesh ends in curves on its sides, and is closed elsewhere."});
   if (!mesh.is_certified())
-    section.push_back(
-        Paragraph{fmt::format("Uncertain cells are red in .ply files{}. {}",
-                              report.uncertain_file.empty() ? "; --uncertain writes them to a file of their own"
-                                                            : ", and alone in " + report.uncertain_file,
-                              mesh.is_exact ? "In them the surface passes a corner of linear pieces; another iso value "
-                                              "may not."
-                                            : "Smaller cells (--cell) or a greater --depth may decide them; where two "
-                                              "sheets touch or cross, nothing does.")});
+    section.push_back(Paragraph{
+        fmt::format("Uncertain cells are red in .ply files{}. {}",
+                    report.uncertain_file.empty() ? "; --uncertain writes them to a file of their own"
+                                                  : ", and alone in " + report.uncertain_file,
+                    mesh.is_exact ? "In them the surface passes a corner of linear pieces, or of a cell: another "
+                                    "--cell or --iso may not; where sheets touch or cross, all do."
+                                  : "Smaller cells (--cell, --refine) or a greater --depth may decide them; "
+                                    "where two sheets touch or cross, nothing does.")});
   if (mesh.undecided_nodes > 0)
     section.push_back(
         Paragraph{fmt::format("At {} the sign is not decided with the precision allowed; the certificate does "
@@ -138,22 +154,25 @@ Json mesh_fields(const MeshReport& report) {
       "model"_key = object("file"_key = report.model_file, "sha256"_key = report.model_sha256),
       "scalar"_key = report.scalar, "iso"_key = report.iso,
       "box"_key = object("lower"_key = mesh.box.lower, "upper"_key = mesh.box.upper), "cell"_key = mesh.cells.step,
-      "depth"_key = report.depth, "threads"_key = report.threads, "mesh"_key = text_or_null(report.mesh_file),
-      "certified"_key = mesh.is_certified(), "exact"_key = mesh.is_exact,
+      "refinements"_key = mesh.refinements, "depth"_key = report.depth, "threads"_key = report.threads,
+      "mesh"_key = text_or_null(report.mesh_file), "certified"_key = mesh.is_certified(), "exact"_key = mesh.is_exact,
       "components"_key = static_cast<std::int64_t>(mesh.topology.components.size()),
       "euler_characteristic"_key = mesh.euler_characteristic(), "genus"_key = Json::array(),
       "uncertain_cells"_key = mesh.uncertain_cells, "cells"_key = static_cast<std::int64_t>(mesh.cells.cells.size()),
       "vertices"_key = static_cast<std::int64_t>(mesh.vertices.size()),
       "faces"_key = static_cast<std::int64_t>(mesh.triangles.size()),
       "boundary_edges"_key = mesh.topology.boundary_edges, "undecided_nodes"_key = mesh.undecided_nodes,
-      "distance"_key = mesh.distance, "boxes"_key = mesh.boxes, "seconds"_key = mesh.seconds,
-      "parts"_key = components_of(mesh));
+      "distance"_key = mesh.has_certified_part() ? Json(mesh.distance) : Json(), "boxes"_key = mesh.boxes,
+      "seconds"_key = mesh.seconds, "parts"_key = components_of(mesh));
   for (const MeshComponent& component : mesh.topology.components) json["genus"].push_back(component.genus());
   if (report.computed)
     json["computed"] =
         object("arithmetic"_key = report.computed->arithmetic, "file"_key = text_or_null(report.computed_file),
                "nodes"_key = static_cast<std::int64_t>(mesh.cells.nodes.size()),
                "wrong_nodes"_key = report.computed->wrong_nodes, "wrong_cells"_key = report.computed->wrong_cells,
+               "differing_cells"_key = report.computed->difference.cells,
+               "false_components"_key = report.computed->difference.false_components,
+               "missing_components"_key = report.computed->difference.missing_components,
                "components"_key = static_cast<std::int64_t>(report.computed->mesh.topology.components.size()),
                "euler_characteristic"_key = report.computed->mesh.euler_characteristic(),
                "seconds"_key = report.computed->seconds);
@@ -170,19 +189,14 @@ ComputedSurface computed_surface(const Graph& graph, const Target& target, doubl
   surface.arithmetic = fmt::format("{} in order {}", arithmetic.name, to_string(arithmetic.order));
   std::vector<double> values;
   if (!mesh.cells.nodes.empty()) values = computed_values(graph, target, iso, evaluator, MeshNodes(mesh), threads);
-  std::vector<bool> is_wrong;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    is_wrong.push_back((values[i] < 0.0) != (mesh.cells.values[i] < 0.0));
-    surface.wrong_nodes += is_wrong.back() ? 1 : 0;
+    surface.wrong_nodes += (values[i] < 0.0) != (mesh.cells.values[i] < 0.0) ? 1 : 0;
     if (!(std::fabs(values[i]) > 0.0)) values[i] = 0x1p-1000;  // 0 and NaN count as outside
   }
-  for (const auto& corners : mesh.cells.corners)
-    surface.wrong_cells += std::any_of(corners.begin(), corners.end(),
-                                       [&](std::int32_t node) { return is_wrong[static_cast<std::size_t>(node)]; })
-                               ? 1
-                               : 0;
   surface.mesh = mesh_of_values(mesh.cells, values);
+  surface.wrong_cells = std::count(surface.mesh.is_wrong.begin(), surface.mesh.is_wrong.end(), true);
   surface.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  surface.difference = difference_of(mesh, surface.mesh);
   return surface;
 }
 
@@ -196,8 +210,8 @@ Document document_of(const MeshReport& report) {
   document.headline = wrap(mesh_headline(report), 100);
   document.sections = {
       {},
-      {Paragraph{fmt::format("{} · cells of {:.4g} x {:.4g} x {:.4g}{}", report.model_file, report.mesh.cells.step[0],
-                             report.mesh.cells.step[1], report.mesh.cells.step[2],
+      {Paragraph{fmt::format("{} · cells of {:.4g} x {:.4g} x {:.4g}{}{}", report.model_file, report.mesh.cells.step[0],
+                             report.mesh.cells.step[1], report.mesh.cells.step[2], halved_text(report.mesh),
                              report.mesh_file.empty() ? "" : " · mesh in " + report.mesh_file),
                  Style::line}}};
   if (!report.mesh.topology.components.empty()) document.sections.push_back({component_table(report.mesh)});

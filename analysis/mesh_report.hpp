@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/document.hpp"
+#include "analysis/surface_difference.hpp"
 #include "driftbound/bounds/target.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/region/mesh.hpp"
@@ -17,6 +18,7 @@ struct ComputedSurface {
   std::string arithmetic;
   std::int64_t wrong_nodes = 0;  ///< whose computed sign is not that of the exact network
   std::int64_t wrong_cells = 0;  ///< with such a node
+  SurfaceDifference difference;  ///< from the mesh of the exact network
   double seconds = 0.0;          ///< of the evaluation and of the mesh
   SurfaceMesh mesh;
 };

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include "driftbound/evaluate/evaluator.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -66,7 +69,85 @@ std::vector<std::int8_t> signs_of_corners(const Volume& volume) {
   return cells;
 }
 
+std::vector<std::int8_t> states_of_cells(const Volume& volume, const std::vector<std::int8_t>& corners) {
+  std::vector<std::int8_t> states;
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    const std::int8_t all_over = volume.cell_signs.empty() ? std::int8_t{0} : volume.cell_signs[i];
+    states.push_back(all_over != 0 || corners[i] == 0 ? all_over : static_cast<std::int8_t>(Sign::undecided));
+  }
+  return states;
+}
+
+using Place = std::array<std::int64_t, 3>;
+
+/// Cells [first, last).
+struct CellBlock {
+  Place first, last;
+  bool is_cell() const { return last[0] - first[0] == 1 && last[1] - first[1] == 1 && last[2] - first[2] == 1; }
+};
+
+void halve(const CellBlock& block, std::vector<CellBlock>& parts) {
+  const auto extent = [&](std::size_t c) { return block.last[c] - block.first[c]; };
+  std::size_t longest = 0;
+  for (std::size_t c = 1; c < 3; ++c)
+    if (extent(c) > extent(longest)) longest = c;
+  CellBlock lower = block, upper = block;
+  lower.last[longest] = upper.first[longest] = block.first[longest] + extent(longest) / 2;
+  parts.push_back(lower);
+  parts.push_back(upper);
+}
+
+/// Coordinates of the points of a grid.
+std::array<std::vector<double>, 3> coordinates_of(const Volume& volume, const PointSource& points) {
+  const Place strides = {volume.extents[1] * volume.extents[2], volume.extents[2], 1};
+  std::array<std::vector<double>, 3> coordinates;
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::int64_t i = 0; i < volume.extents[c]; ++i) {
+      std::array<double, 3> point{};
+      points.read(i * strides[c], 1, point);
+      coordinates[c].push_back(point[c]);
+    }
+  return coordinates;
+}
+
 }  // namespace
+
+void find_cell_signs(Volume& volume, const PointSource& points, const RegionEvaluator& evaluator,
+                     const std::function<bool()>& goes_on) {
+  constexpr std::size_t blocks_at_once = 16384;
+  const auto coordinates = coordinates_of(volume, points);
+  const Place cells = {volume.extents[0] - 1, volume.extents[1] - 1, volume.extents[2] - 1};
+  volume.cell_signs.assign(static_cast<std::size_t>(cells[0] * cells[1] * cells[2]), 0);
+  const auto set = [&](const CellBlock& block, std::int8_t sign) {
+    for (std::int64_t k = block.first[2]; k < block.last[2]; ++k)
+      for (std::int64_t j = block.first[1]; j < block.last[1]; ++j)
+        for (std::int64_t i = block.first[0]; i < block.last[0]; ++i)
+          volume.cell_signs[static_cast<std::size_t>((k * cells[1] + j) * cells[0] + i)] = sign;
+  };
+  std::vector<CellBlock> open = {{{0, 0, 0}, cells}};
+  while (!open.empty()) {
+    if (!goes_on()) throw Interrupted("interrupted");
+    const std::size_t count = std::min(open.size(), blocks_at_once);
+    const std::vector<CellBlock> some(open.end() - static_cast<std::ptrdiff_t>(count), open.end());
+    open.resize(open.size() - count);
+    Boxes boxes{.dimension = 3, .lower = {}, .upper = {}};
+    for (const CellBlock& block : some) {
+      std::array<double, 3> lower{}, upper{};
+      for (std::size_t c = 0; c < 3; ++c) {
+        lower[c] = coordinates[c][static_cast<std::size_t>(block.first[c])];
+        upper[c] = coordinates[c][static_cast<std::size_t>(block.last[c])];
+      }
+      boxes.add(lower, upper);
+    }
+    const Ranges ranges = evaluator.ranges(boxes);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (ranges.sign[i] != RegionSign::unknown)
+        set(some[i], ranges.sign[i] == RegionSign::all_negative ? std::int8_t{-1} : std::int8_t{1});
+      else if (!some[i].is_cell())
+        halve(some[i], open);
+    }
+  }
+}
 
 void Volume::add(std::span<const PointSign> points) {
   for (const PointSign& point : points) {
@@ -92,7 +173,9 @@ std::string to_vti(const Volume& volume) {
       extent);
   text += "<PointData Scalars=\"value\">\n" + arrays.add("Float64", "value", reordered(volume, volume.values));
   text += arrays.add("Int8", "sign", reordered(volume, volume.signs));
-  text += "</PointData>\n<CellData Scalars=\"corners\">\n" + arrays.add("Int8", "corners", signs_of_corners(volume));
+  const std::vector<std::int8_t> corners = signs_of_corners(volume);
+  text += "</PointData>\n<CellData Scalars=\"state\">\n" + arrays.add("Int8", "corners", corners);
+  text += arrays.add("Int8", "state", states_of_cells(volume, corners));
   text += "</CellData>\n</Piece>\n</ImageData>\n<AppendedData encoding=\"raw\">\n_";
   return text + arrays.bytes() + "\n</AppendedData>\n</VTKFile>\n";
 }

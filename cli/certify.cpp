@@ -21,6 +21,7 @@
 #include "cli/verbs.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/region/octree.hpp"
+#include "driftbound/region/range.hpp"
 #include "driftbound/trace/function_libraries.hpp"
 
 namespace driftbound::cli {
@@ -64,6 +65,22 @@ std::vector<double> parse_point(const std::string& text, const std::string& opti
     throw InvalidArgument(fmt::format("{}: ({}) has {} coordinates, a point of this network has {}", option, text,
                                       point.size(), coordinates));
   return point;
+}
+
+/// Where the network has ops that regions do not know, no cell has a known sign.
+void find_cell_signs(const CertifySettings& settings, const Graph& graph, const Target& target,
+                     const analysis::PointSource& points, analysis::Volume& volume) {
+  try {
+    const RegionEvaluator evaluator(graph, target,
+                                    {.iso = settings.iso,
+                                     .gradients = false,
+                                     .rounding = false,
+                                     .symbols = 0,
+                                     .threads = thread_count(settings.threads)});
+    analysis::find_cell_signs(volume, points, evaluator, [] { return !interrupted(); });
+  } catch (const Unsupported&) {
+    volume.cell_signs.clear();
+  }
 }
 
 /// The image that the points of a grid make.
@@ -285,7 +302,10 @@ int run_certify(const CertifySettings& settings) {
   std::optional<Octree> octree;
   if (!settings.octree.empty()) octree = Octree::load(settings.octree, graph, task.scalar, settings.iso);
   std::optional<analysis::Volume> volume;
-  if (!settings.volume.empty()) volume = volume_of(settings, graph);
+  if (!settings.volume.empty()) {
+    volume = volume_of(settings, graph);
+    find_cell_signs(settings, graph, task.scalar, *task.points, *volume);
+  }
   std::unique_ptr<analysis::SignFile> signs;
   if (!settings.signs.empty())
     signs = std::make_unique<analysis::SignFile>(

@@ -23,7 +23,7 @@ struct MeshSettings {
   std::string command, model, box = "-1:1", cell, iso = "0", scalar, output, uncertain, computed;
   Outputs outputs;
   RunSettings run;
-  int depth = 6, threads = 0;
+  int depth = 6, refinements = 1, threads = 0;
 };
 
 double parse_real(const std::string& text, const char* option, const char* usage) {
@@ -58,6 +58,7 @@ int run_mesh(const MeshSettings& settings) {
   MeshOptions options;
   options.iso = parse_real(settings.iso, "--iso", "it as -0.25, -0x1p-2 or 2^-2");
   options.depth = settings.depth;
+  options.refinements = settings.refinements;
   options.threads = thread_count(settings.threads);
   if (!settings.cell.empty()) {
     options.cell = parse_real(settings.cell, "--cell", "it as 0.01 or 2^-7");
@@ -85,11 +86,11 @@ int run_mesh(const MeshSettings& settings) {
       analysis::computed_surface(model.graph, scalar, options.iso, evaluator, report.mesh, options.threads);
   report.date = now_utc();
   const analysis::Document document = analysis::document_of(report);
-  settings.outputs.publish(document, {}, [&] {
-    if (!settings.output.empty()) write_mesh(report.mesh, target_of(settings.output));
-    if (!settings.uncertain.empty()) write_uncertain_cells(report.mesh, target_of(settings.uncertain));
-    if (!settings.computed.empty()) write_mesh(report.computed->mesh, target_of(settings.computed));
-  });
+  // Before the verdict, which says what they are.
+  if (!settings.output.empty()) write_mesh(report.mesh, target_of(settings.output));
+  if (!settings.uncertain.empty()) write_uncertain_cells(report.mesh, target_of(settings.uncertain));
+  if (!settings.computed.empty()) write_mesh(report.computed->mesh, target_of(settings.computed));
+  settings.outputs.publish(document, {});
   return document.exit_status;
 }
 
@@ -102,6 +103,9 @@ Verb::Run add_mesh(CLI::App& app, const std::string& command_line) {
                  "Longest side of a cell of the mesh, as 0.01 or 2^-7 (default: a 128th of the box)");
   app.add_option("--iso", settings->iso, "The surface is where the scalar is this")->capture_default_str();
   add_option(app, "--depth", settings->depth, "How often the search for a certificate may halve a cell",
+             CLI::Range(0, 12));
+  add_option(app, "--refine", settings->refinements,
+             "How often all cells may be halved, and the box meshed anew, where some stay uncertain",
              CLI::Range(0, 12));
   app.add_option("--scalar", settings->scalar,
                  "Whose surface: OUTPUT[I] or OUTPUT[I]-OUTPUT[J] (default: the only output)");

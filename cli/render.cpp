@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "analysis/point_source.hpp"
@@ -35,7 +37,9 @@ std::vector<double> parse_vector(const std::string& text, const std::string& opt
   std::vector<double> vector;
   for (const std::string& part : split(text, ','))
     vector.push_back(parse_number<double>(part, option, "three numbers, as 2,1,1"));
-  if (vector.size() != 3) throw InvalidArgument(fmt::format("{}: '{}' are not three numbers", option, text));
+  const bool is_finite = std::all_of(vector.begin(), vector.end(), [](double x) { return std::isfinite(x); });
+  if (vector.size() != 3 || !is_finite)
+    throw InvalidArgument(fmt::format("{}: '{}' are not three numbers, all of them finite", option, text));
   return vector;
 }
 
@@ -104,8 +108,8 @@ int run_render(const RenderSettings& settings) {
   report.iso = tree.iso();
   report.file = settings.file;
   report.threads = options.threads;
-  settings.outputs.publish(analysis::document_of(report), {},
-                           [&] { write_whole(settings.file, analysis::picture_of(report.view, hits, format)); });
+  write_whole(settings.file, analysis::picture_of(report.view, hits, format));
+  settings.outputs.publish(analysis::document_of(report), {});
   return exit_ok;
 }
 

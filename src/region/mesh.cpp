@@ -34,6 +34,8 @@ using meshing::Polygons;
 void check_mesh(const MeshOptions& options) {
   if (options.depth < 0 || options.depth > 12)
     throw InvalidArgument(fmt::format("mesh: a depth of {} is out of range; use 0 to 12", options.depth));
+  if (options.refinements < 0 || options.refinements > 12)
+    throw InvalidArgument(fmt::format("mesh: cells cannot be halved {} times; use 0 to 12", options.refinements));
   if (!std::isfinite(options.iso))
     throw InvalidArgument(fmt::format("mesh: the iso value {} is not finite", options.iso));
 }
@@ -46,8 +48,13 @@ double value_with_sign(const PointSign& found) {
   return found.sign == Sign::negative ? -size : size;
 }
 
-/// Evaluates f at the nodes. Returns bounds of how far values are from f.
-std::vector<double> evaluate_nodes(SurfaceMesh& mesh, const SignField& field) {
+/// What is known of f at the nodes.
+struct NodeKnowledge {
+  std::vector<double> bounds;    ///< of how far the values are from f
+  std::vector<bool> is_decided;  ///< whether their signs are those of f, where that is not 0
+};
+
+NodeKnowledge evaluate_nodes(SurfaceMesh& mesh, const SignField& field) {
   SurfaceCells& cells = mesh.cells;
   std::vector<double> points;
   points.reserve(3 * cells.nodes.size());
@@ -55,13 +62,14 @@ std::vector<double> evaluate_nodes(SurfaceMesh& mesh, const SignField& field) {
     for (const double x : cells.point(i)) points.push_back(x);
   std::vector<PointSign> signs(cells.nodes.size());
   field.signs(points.data(), static_cast<std::int64_t>(signs.size()), 3, 1, signs);
-  std::vector<double> bounds;
+  NodeKnowledge known;
   for (const PointSign& found : signs) {
     cells.values.push_back(value_with_sign(found));
-    bounds.push_back((found.bound + std::fabs(cells.values.back() - found.value)) * (1.0 + 0x1p-50));
+    known.bounds.push_back((found.bound + std::fabs(cells.values.back() - found.value)) * (1.0 + 0x1p-50));
+    known.is_decided.push_back(found.sign != Sign::undecided);
     if (found.sign == Sign::undecided) ++mesh.undecided_nodes;
   }
-  return bounds;
+  return known;
 }
 
 /// Calls visit(neighbour) for a cell and all that touch it.
@@ -135,19 +143,45 @@ double way_from(const SurfaceCells& cells, const CellIndex& index, const Certifi
   return deviation / slowest;
 }
 
-/// Source:    docs/theory.md T-163
+/// How many cells each is from one of `front`, by cells that touch each other; -1: not connected to them.
+std::vector<std::int32_t> steps_from(const SurfaceCells& cells, const CellIndex& index,
+                                     std::vector<std::size_t> front) {
+  std::vector<std::int32_t> steps(cells.cells.size(), -1);
+  for (const std::size_t cell : front) steps[cell] = 0;
+  for (std::size_t next = 0; next < front.size(); ++next)
+    for_each_neighbour(cells, index, front[next], [&](std::size_t to) {
+      if (steps[to] >= 0) return;
+      steps[to] = steps[front[next]] + 1;
+      front.push_back(to);
+    });
+  return steps;
+}
+
+/// Source:    docs/theory.md T-163, T-143
 double distance_of(const SurfaceMesh& mesh, const CellIndex& index, const Certificate& certificate,
-                   const std::vector<bool>& is_left_out, double shift) {
+                   const std::vector<bool>& is_left_out, const std::vector<bool>& is_decided, double shift) {
   if (mesh.triangles.empty()) return 0.0;
   const SurfaceCells& cells = mesh.cells;
-  double slowest = std::numeric_limits<double>::infinity(), largest = 0.0;
+  const double diagonal = std::hypot(cells.step[0], cells.step[1], cells.step[2]) * (1.0 + 0x1p-48);
+  double slowest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < cells.cells.size(); ++i)
     if (!is_left_out[i]) slowest = std::fmin(slowest, certificate.rate[i]);
+  double by_lines = 0.0, to_surface = 0.0, to_mesh = 0.0;
+  std::vector<std::size_t> passed;
   for (std::size_t i = 0; i < cells.cells.size(); ++i) {
     if (is_left_out[i] || !changes_sign(cells, i)) continue;
-    largest = std::fmax(largest, way_from(cells, index, certificate, i, slowest));
+    passed.push_back(i);
+    const double way = way_from(cells, index, certificate, i, slowest) + shift;
+    const bool holds_zero = std::all_of(cells.corners[i].begin(), cells.corners[i].end(),
+                                        [&](std::int32_t node) { return is_decided[static_cast<std::size_t>(node)]; });
+    by_lines = std::fmax(by_lines, way);
+    to_surface = std::fmax(to_surface, holds_zero ? std::fmin(way, diagonal) : way);
   }
-  return (largest + shift) * (1.0 + 0x1p-48);
+  const std::vector<std::int32_t> steps = steps_from(cells, index, std::move(passed));
+  for (std::size_t i = 0; i < cells.cells.size(); ++i)
+    if (!is_left_out[i] && std::isfinite(certificate.rate[i]) && steps[i] >= 0)
+      to_mesh = std::fmax(to_mesh, (steps[i] + 1) * diagonal);
+  return std::fmax(to_surface, std::fmin(by_lines, to_mesh)) * (1.0 + 0x1p-48);
 }
 
 void certify_components(SurfaceMesh& mesh, const std::vector<bool>& is_left_out) {
@@ -178,31 +212,23 @@ void take_pieces(SurfaceMesh& mesh, meshing::PieceSurface surface) {
   mesh.uncertain_cells = std::count(mesh.is_uncertain.begin(), mesh.is_uncertain.end(), true);
   certify_components(mesh, connected_to_uncertain(mesh, CellIndex(mesh.cells)));
   for (const double distance : mesh.vertex_distances) mesh.distance = std::fmax(mesh.distance, distance);
+  if (!mesh.has_certified_part()) mesh.distance = std::numeric_limits<double>::infinity();
 }
 
-}  // namespace
-
-std::int64_t SurfaceMesh::euler_characteristic() const {
-  std::int64_t sum = 0;
-  for (const MeshComponent& component : topology.components) sum += component.euler_characteristic();
-  return sum;
-}
-
-SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options, const Target& target) {
-  const auto start = std::chrono::steady_clock::now();
-  check_mesh(options);
-  const Lattice lattice = meshing::lattice_of(box, options.cell);
+SurfaceMesh mesh_with_cells(const Graph& graph, const Box& box, double cell, const MeshOptions& options,
+                            const Target& target) {
   const auto report = [&](std::int64_t done, std::int64_t known) {
     if (options.progress && !options.progress(done, known)) throw Interrupted("interrupted");
   };
   SurfaceMesh mesh;
-  mesh.box = lattice.box();
   RegionOptions of_region{
       .iso = options.iso, .gradients = false, .rounding = false, .symbols = 0, .threads = options.threads};
   const RegionEvaluator values(graph, target, of_region);
   if (values.dimension() != 3)
     throw InvalidArgument(fmt::format("{}: a mesh needs a network of three coordinates, this one has {}", graph.source,
                                       values.dimension()));
+  const Lattice lattice = meshing::lattice_of(box, cell);
+  mesh.box = lattice.box();
   meshing::FoundCells found = meshing::cells_with_surface(lattice, values, report);
   SurfaceCells& cells = mesh.cells;
   cells.cells = std::move(found.cells);
@@ -218,13 +244,12 @@ SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options,
   of_signs.max_bits = options.max_bits;
   of_signs.threads = options.threads;
   const SignField field(graph, target, of_signs);
-  const std::vector<double> bounds = evaluate_nodes(mesh, field);
+  const NodeKnowledge nodes = evaluate_nodes(mesh, field);
   mesh.boxes = found.boxes;
   const Graph scalar = implicit::scalar_graph(graph, implicit::checked_target(graph, &target), options.iso);
   if (const auto network = region::PieceNetwork::of(scalar)) {
     if (auto surface = meshing::surface_in_pieces(cells, *network, options.threads, report)) {
       take_pieces(mesh, std::move(*surface));
-      mesh.seconds = seconds_since(start);
       return mesh;
     }
   }
@@ -232,7 +257,7 @@ SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options,
   of_region.gradients = true;
   const CellIndex index(cells);
   const Certificate certificate = meshing::certify_cells(
-      lattice, cells, index, bounds, RegionEvaluator(graph, target, of_region),
+      lattice, cells, index, nodes.bounds, RegionEvaluator(graph, target, of_region),
       meshing::TurnedEvaluators(graph, target, of_region), options.depth, options.threads, report);
   mesh.is_uncertain = certificate.is_uncertain;
   mesh.uncertain_cells = std::count(mesh.is_uncertain.begin(), mesh.is_uncertain.end(), true);
@@ -244,20 +269,72 @@ SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options,
   const std::vector<bool> is_left_out = connected_to_uncertain(mesh, index);
   certify_components(mesh, is_left_out);
   const double shift = largest_shift(cells, polygons, points, meshing::interpolated(polygons, cells.values));
-  mesh.distance = distance_of(mesh, index, certificate, is_left_out, shift);
-  mesh.seconds = seconds_since(start);
+  mesh.distance = mesh.has_certified_part()
+                      ? distance_of(mesh, index, certificate, is_left_out, nodes.is_decided, shift)
+                      : std::numeric_limits<double>::infinity();
   return mesh;
 }
 
+/// Whether smaller cells may be certain.
+bool may_be_refined(const SurfaceMesh& mesh) {
+  return !mesh.is_certified() && !mesh.is_exact &&
+         2 * *std::max_element(mesh.cells.extents.begin(), mesh.cells.extents.end()) < meshing::most_cells;
+}
+
+}  // namespace
+
+std::int64_t SurfaceMesh::euler_characteristic() const {
+  std::int64_t sum = 0;
+  for (const MeshComponent& component : topology.components) sum += component.euler_characteristic();
+  return sum;
+}
+
+bool SurfaceMesh::has_certified_part() const {
+  return is_certified() || std::any_of(topology.components.begin(), topology.components.end(),
+                                       [](const MeshComponent& component) { return component.is_certified; });
+}
+
+MeshFaceState SurfaceMesh::state_of(std::size_t triangle) const {
+  const auto cell = static_cast<std::size_t>(cell_of[triangle]);
+  if (is_of_values) return is_wrong[cell] ? MeshFaceState::wrong_signs : MeshFaceState::computed;
+  if (is_uncertain[cell]) return MeshFaceState::uncertain_cell;
+  const bool is_of_certified = topology.components[static_cast<std::size_t>(topology.component[triangle])].is_certified;
+  return is_of_certified ? MeshFaceState::certified : MeshFaceState::certain_cell;
+}
+
+SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options, const Target& target) {
+  const auto start = std::chrono::steady_clock::now();
+  check_mesh(options);
+  SurfaceMesh found = mesh_with_cells(graph, box, options.cell, options, target);
+  std::int64_t boxes = found.boxes;
+  for (int halved = 1; halved <= options.refinements && may_be_refined(found); ++halved) {
+    const double cell = *std::max_element(found.cells.step.begin(), found.cells.step.end()) / 2.0;
+    found = mesh_with_cells(graph, box, cell, options, target);
+    found.refinements = halved;
+    boxes += found.boxes;
+  }
+  found.boxes = boxes;
+  found.seconds = seconds_since(start);
+  return found;
+}
+
 SurfaceMesh mesh_of_values(const SurfaceCells& cells, std::span<const double> values) {
-  if (values.size() != cells.nodes.size())
-    throw InvalidArgument(fmt::format("mesh: {} values for {} nodes", values.size(), cells.nodes.size()));
+  if (values.size() != cells.nodes.size() || cells.values.size() != cells.nodes.size())
+    throw InvalidArgument(fmt::format("mesh: {} values for {} nodes, which have {} of their own", values.size(),
+                                      cells.nodes.size(), cells.values.size()));
   SurfaceMesh mesh;
   mesh.cells = cells;
   mesh.cells.values.assign(values.begin(), values.end());
   const Polygons polygons = meshing::polygons_of(mesh.cells, values);
   take_polygons(mesh, polygons, meshing::interpolated(polygons, values));
-  mesh.is_uncertain.assign(cells.cells.size(), false);
+  mesh.is_of_values = true;
+  mesh.is_uncertain.assign(cells.cells.size(), true);
+  mesh.uncertain_cells = static_cast<std::int64_t>(cells.cells.size());
+  for (const auto& corners : cells.corners)
+    mesh.is_wrong.push_back(std::any_of(corners.begin(), corners.end(), [&](std::int32_t node) {
+      const auto i = static_cast<std::size_t>(node);
+      return (values[i] < 0.0) != (cells.values[i] < 0.0);
+    }));
   mesh.distance = std::numeric_limits<double>::infinity();
   return mesh;
 }

@@ -20,17 +20,25 @@ static_assert(std::endian::native == std::endian::little, "mesh files are writte
 
 /// What the formats share: points, triangles, and numbers of both.
 struct MeshTables {
-  std::vector<std::array<double, 3>> points;
-  std::vector<std::array<std::int32_t, 3>> triangles;
-  std::vector<double> distances;         ///< of each point
-  std::vector<std::int32_t> components;  ///< of each triangle
-  std::vector<std::uint8_t> certified;   ///< of each triangle
+  const char* title = "";  ///< what the file is, in its header
+  std::vector<std::array<double, 3>> points{};
+  std::vector<std::array<std::int32_t, 3>> triangles{};
+  std::vector<double> distances{};         ///< of each point
+  std::vector<std::int32_t> components{};  ///< of each triangle
+  std::vector<MeshFaceState> states{};     ///< of each triangle
+
+  bool is_certified(std::size_t triangle) const { return states[triangle] == MeshFaceState::certified; }
 };
 
+const char* title_of(const SurfaceMesh& mesh) {
+  if (mesh.is_of_values) return "surface of computed values, without a certificate, by driftbound";
+  if (mesh.is_certified()) return "surface of a network with a certificate, by driftbound";
+  return "surface of a network, of which not all is certified, by driftbound";
+}
+
 MeshTables tables_of(const SurfaceMesh& mesh) {
-  MeshTables tables{mesh.vertices, mesh.triangles, mesh.vertex_distances, mesh.topology.component, {}};
-  for (const std::int32_t cell : mesh.cell_of)
-    tables.certified.push_back(mesh.is_uncertain[static_cast<std::size_t>(cell)] ? 0 : 1);
+  MeshTables tables{title_of(mesh), mesh.vertices, mesh.triangles, mesh.vertex_distances, mesh.topology.component, {}};
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) tables.states.push_back(mesh.state_of(t));
   return tables;
 }
 
@@ -48,7 +56,7 @@ MeshTables boxes_of(const SurfaceMesh& mesh) {
                                                                          {0, 6, 2},
                                                                          {1, 3, 7},
                                                                          {1, 7, 5}}};
-  MeshTables tables;
+  MeshTables tables{.title = "cells in which a surface is not certified, by driftbound"};
   std::int32_t number = 0;
   for (std::size_t i = 0; i < mesh.is_uncertain.size(); ++i) {
     if (!mesh.is_uncertain[i]) continue;
@@ -60,7 +68,7 @@ MeshTables boxes_of(const SurfaceMesh& mesh) {
     for (const auto& side : sides) {
       tables.triangles.push_back({first + side[0], first + side[1], first + side[2]});
       tables.components.push_back(number);
-      tables.certified.push_back(0);
+      tables.states.push_back(MeshFaceState::uncertain_cell);
     }
     ++number;
   }
@@ -74,18 +82,30 @@ void append(std::string& text, const Number& number) {
   text.append(bytes, sizeof number);
 }
 
-/// Red where nothing is certified.
-std::array<std::uint8_t, 3> colour_of(bool is_certified) {
-  return is_certified ? std::array<std::uint8_t, 3>{176, 196, 222} : std::array<std::uint8_t, 3>{214, 39, 40};
+struct StateLook {
+  const char* name;
+  std::array<std::uint8_t, 3> colour;
+};
+/// By MeshFaceState.
+constexpr std::array<StateLook, 5> looks = {{{"certified", {176, 196, 222}},
+                                             {"certain_cell", {253, 191, 111}},
+                                             {"uncertain_cell", {214, 39, 40}},
+                                             {"computed", {190, 190, 190}},
+                                             {"wrong_signs", {148, 0, 211}}}};
+
+const StateLook& look_of(MeshFaceState state) {
+  return looks[static_cast<std::size_t>(state)];
 }
 
 std::string ply_of(const MeshTables& mesh) {
   std::string text = fmt::format(
-      "ply\nformat binary_little_endian 1.0\ncomment surface of a network with a certificate, by driftbound\n"
+      "ply\nformat binary_little_endian 1.0\ncomment {}\n"
+      "comment state: 0 certified, 1 certain cell of a component that is not certified, 2 uncertain cell, "
+      "3 computed, 4 computed with a wrong sign\n"
       "element vertex {}\nproperty double x\nproperty double y\nproperty double z\nproperty double distance\n"
       "element face {}\nproperty list uchar int vertex_indices\nproperty int component\nproperty uchar certified\n"
-      "property uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n",
-      mesh.points.size(), mesh.triangles.size());
+      "property uchar state\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n",
+      mesh.title, mesh.points.size(), mesh.triangles.size());
   for (std::size_t i = 0; i < mesh.points.size(); ++i) {
     for (const double x : mesh.points[i]) append(text, x);
     append(text, mesh.distances[i]);
@@ -94,22 +114,20 @@ std::string ply_of(const MeshTables& mesh) {
     append(text, std::uint8_t{3});
     for (const std::int32_t vertex : mesh.triangles[t]) append(text, vertex);
     append(text, mesh.components[t]);
-    append(text, mesh.certified[t]);
-    for (const std::uint8_t part : colour_of(mesh.certified[t] != 0)) append(text, part);
+    append(text, static_cast<std::uint8_t>(mesh.is_certified(t) ? 1 : 0));
+    append(text, mesh.states[t]);
+    for (const std::uint8_t part : look_of(mesh.states[t]).colour) append(text, part);
   }
   return text;
 }
 
 std::string obj_of(const MeshTables& mesh) {
-  std::string text = "# surface of a network with a certificate, by driftbound\n";
+  std::string text = fmt::format("# {}\n", mesh.title);
   for (const auto& point : mesh.points)
     fmt::format_to(std::back_inserter(text), "v {} {} {}\n", point[0], point[1], point[2]);
-  std::int32_t component = -1;
   for (std::size_t t = 0; t < mesh.triangles.size(); ++t) {
-    if (mesh.components[t] != component) {
-      component = mesh.components[t];
-      fmt::format_to(std::back_inserter(text), "g component_{}\n", component);
-    }
+    if (t == 0 || mesh.components[t] != mesh.components[t - 1] || mesh.states[t] != mesh.states[t - 1])
+      fmt::format_to(std::back_inserter(text), "g component_{}_{}\n", mesh.components[t], look_of(mesh.states[t]).name);
     const auto& [a, b, c] = mesh.triangles[t];
     fmt::format_to(std::back_inserter(text), "f {} {} {}\n", a + 1, b + 1, c + 1);
   }
@@ -117,7 +135,7 @@ std::string obj_of(const MeshTables& mesh) {
 }
 
 std::string stl_of(const MeshTables& mesh) {
-  std::string text = "surface of a network with a certificate, by driftbound";
+  std::string text = mesh.title;
   text.resize(80, ' ');
   append(text, static_cast<std::uint32_t>(mesh.triangles.size()));
   for (const auto& triangle : mesh.triangles) {
@@ -154,17 +172,21 @@ private:
 
 std::string vtp_of(const MeshTables& mesh) {
   std::vector<std::int32_t> ends;
-  for (std::size_t t = 1; t <= mesh.triangles.size(); ++t) ends.push_back(static_cast<std::int32_t>(3 * t));
+  std::vector<std::uint8_t> certified;
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t) {
+    ends.push_back(static_cast<std::int32_t>(3 * t + 3));
+    certified.push_back(mesh.is_certified(t) ? 1 : 0);
+  }
   VtpWriter arrays;
   std::string text = fmt::format(
-      "<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"LittleEndian\" "
+      "<?xml version=\"1.0\"?>\n<!-- {} -->\n<VTKFile type=\"PolyData\" version=\"1.0\" byte_order=\"LittleEndian\" "
       "header_type=\"UInt64\">\n<PolyData>\n<Piece NumberOfPoints=\"{}\" NumberOfVerts=\"0\" NumberOfLines=\"0\" "
       "NumberOfStrips=\"0\" NumberOfPolys=\"{}\">\n",
-      mesh.points.size(), mesh.triangles.size());
+      mesh.title, mesh.points.size(), mesh.triangles.size());
   text += "<PointData Scalars=\"distance\">\n" + arrays.array("Float64", "distance", 1, mesh.distances) +
-          "</PointData>\n<CellData Scalars=\"certified\">\n" + arrays.array("UInt8", "certified", 1, mesh.certified) +
-          arrays.array("Int32", "component", 1, mesh.components) + "</CellData>\n<Points>\n" +
-          arrays.array("Float64", "Points", 3, mesh.points) + "</Points>\n<Polys>\n" +
+          "</PointData>\n<CellData Scalars=\"certified\">\n" + arrays.array("UInt8", "certified", 1, certified) +
+          arrays.array("UInt8", "state", 1, mesh.states) + arrays.array("Int32", "component", 1, mesh.components) +
+          "</CellData>\n<Points>\n" + arrays.array("Float64", "Points", 3, mesh.points) + "</Points>\n<Polys>\n" +
           arrays.array("Int32", "connectivity", 1, mesh.triangles) + arrays.array("Int32", "offsets", 1, ends) +
           "</Polys>\n</Piece>\n</PolyData>\n<AppendedData encoding=\"raw\">\n_";
   return text + arrays.data() + "\n</AppendedData>\n</VTKFile>\n";

@@ -13,8 +13,12 @@ namespace {
 
 /// Units are this much finer than the sides of the box.
 constexpr int bits_of_a_side = 33;
-constexpr std::int64_t most_cells = 4096;
 constexpr int most_fraction_bits = 15, fewest_fraction_bits = 6;
+/// How far the lattice goes beyond the box, in units: before it, and in all. What is before differs by coordinate,
+/// without simple ratios, and the whole is more than all three together: corners of cells do not lie on planes whose
+/// coefficients are small integers. With most_cells it is less than 2^-20 of a side.
+constexpr std::array<double, 3> units_before = {613.0, 1021.0, 1493.0};
+constexpr double units_beyond = 3301.0;
 
 void check_side(std::size_t axis, double lower, double upper) {
   constexpr double limit = std::numeric_limits<float>::max();
@@ -69,8 +73,8 @@ Lattice lattice_of(const Box& box, double cell) {
                       cell, c, cells, most_cells));
     lattice.cells[c] = static_cast<std::int64_t>(cells) | 1;
     lattice.unit[c] = std::ilogb(box.upper[c] - box.lower[c]) - bits_of_a_side;
-    const double first = std::floor(std::ldexp(box.lower[c], -lattice.unit[c]));
-    const double last = std::ceil(std::ldexp(box.upper[c], -lattice.unit[c]));
+    const double first = std::floor(std::ldexp(box.lower[c], -lattice.unit[c])) - units_before[c];
+    const double last = std::ceil(std::ldexp(box.upper[c], -lattice.unit[c])) + (units_beyond - units_before[c]);
     int bits = -1;
     if (std::fmax(std::fabs(first), std::fabs(last)) < 0x1p51) {
       lattice.first[c] = static_cast<std::int64_t>(first);

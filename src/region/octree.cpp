@@ -54,10 +54,15 @@ Box domain_of(const OctreeOptions& options, std::size_t dimension) {
   if (options.domain->lower.size() != dimension || options.domain->upper.size() != dimension)
     throw InvalidArgument("octree: the domain has another number of coordinates than a point of the network, " +
                           std::to_string(dimension));
-  for (std::size_t j = 0; j < dimension; ++j)
+  constexpr double most = std::numeric_limits<float>::max();
+  for (std::size_t j = 0; j < dimension; ++j) {
     if (!(options.domain->lower[j] < options.domain->upper[j]))
       throw InvalidArgument("octree: coordinate " + std::to_string(j) +
                             " of the domain needs two different numbers, the lower one first");
+    if (options.domain->lower[j] < -most || options.domain->upper[j] > most)
+      throw InvalidArgument("octree: coordinate " + std::to_string(j) +
+                            " of the domain goes beyond the largest float32 number, 3.4e38; use a smaller box");
+  }
   return *options.domain;
 }
 

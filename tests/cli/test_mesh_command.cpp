@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "support/json_schema.hpp"
+#include "support/onnx_writer.hpp"
 #include "support/run_program.hpp"
 
 using driftbound::test::read_file;
@@ -55,13 +57,53 @@ TEST_CASE("mesh: a level that is never reached is an empty mesh, and says so") {
 
 TEST_CASE("mesh: cells too coarse for a certificate are undecided, and written to a file of their own") {
   const TemporaryFolder folder;
-  const ProgramResult coarse =
-      run_program("mesh " + torus + " --cell 2^-1 --depth 0 --json - --uncertain " + folder.file("open.stl"));
+  const ProgramResult coarse = run_program("mesh " + torus + " --cell 2^-1 --depth 0 --refine 0 --json - --uncertain " +
+                                           folder.file("open.stl"));
   CHECK(coarse.status == 1);
   const nlohmann::json json = mesh_json(coarse);
   const auto open = json["uncertain_cells"].get<std::size_t>();
   CHECK(open > 0);
   CHECK(std::filesystem::file_size(folder.file("open.stl")) == 84 + 50 * 12 * open);
+}
+
+namespace {
+
+/// One Relu of w . x.
+std::string rectifier(const TemporaryFolder& folder, const std::vector<float>& w) {
+  const auto size = static_cast<std::int64_t>(w.size());
+  const std::string bytes = driftbound::test::OnnxModel(13)
+                                .input("x", {"N", size})
+                                .initializer("w", {size, 1}, w)
+                                .node("MatMul", {"x", "w"}, "y")
+                                .node("Relu", {"y"}, "z")
+                                .output("z")
+                                .bytes();
+  return folder.write("rectifier.onnx", bytes).string();
+}
+
+}  // namespace
+
+TEST_CASE("mesh: where no part is certified there is no distance, and no word of certified parts") {
+  const TemporaryFolder folder;
+  const std::string half = "mesh " + rectifier(folder, {1, 0, 0}) + " --cell 2^-2";
+  const nlohmann::json json = mesh_json(run_program(half + " --json -"));
+  CHECK(json["certified"] == false);
+  CHECK(json["components"] == 0);
+  CHECK(json["distance"].is_null());
+  CHECK(contains(run_program(half).out, "The mesh is empty, and nothing"));
+}
+
+TEST_CASE("mesh: cells too coarse for a certificate are halved, and the report says so") {
+  const std::string command = "mesh " + torus + " --cell 2^-2 --depth 4";
+  const nlohmann::json coarse = mesh_json(run_program(command + " --refine 0 --json -"));
+  CHECK(coarse["certified"] == false);
+  CHECK(coarse["refinements"] == 0);
+  const nlohmann::json fine = mesh_json(run_program(command + " --json -"));
+  CHECK(fine["certified"] == true);
+  CHECK(fine["genus"] == nlohmann::json::array({1}));
+  CHECK(fine["refinements"] == 1);
+  CHECK(fine["cell"][0].get<double>() < 0.13);
+  CHECK(contains(run_program(command).out, "halved once, as larger ones were uncertain"));
 }
 
 TEST_CASE("mesh: of rectifiers it is the surface itself") {
@@ -76,7 +118,7 @@ TEST_CASE("mesh: of rectifiers it is the surface itself") {
 
 TEST_CASE("mesh: cells with too many pieces of a rectifier have the certificate of other networks") {
   const ProgramResult result =
-      run_program("mesh " + examples + "sphere_cut_sdf_relu.onnx --cell 2^-1 --depth 0 --json -");
+      run_program("mesh " + examples + "sphere_cut_sdf_relu.onnx --cell 2^-1 --depth 0 --refine 0 --json -");
   CHECK(result.status == 1);
   const nlohmann::json json = mesh_json(result);
   CHECK(json["exact"] == false);
@@ -103,7 +145,17 @@ TEST_CASE("mesh: what makes no mesh is refused, and nothing is written") {
   check("--iso nan", "not finite");
   check("--uncertain " + folder.file("a.off"), "a mesh is written as .ply, .obj, .vtp or .stl");
   check("--computed " + file, "would replace an input or another output");
-  CHECK(run_program("mesh " + examples + "mlp_2_10_10_2.onnx --scalar logits[0]").status == 3);
+  const ProgramResult plane = run_program("mesh " + rectifier(folder, {1, 1}));
+  CHECK(plane.status == 3);
+  CHECK(contains(plane.err, "rectifier.onnx: a mesh needs a network of three coordinates, this one has 2"));
+  const std::string report = folder.file("mesh.json");
+  const ProgramResult small =
+      run_program("mesh " + torus + " --cell 2^-3 -o " + file + " --json " + report, "ulimit -f 8; ");
+  CHECK(small.status == 3);
+  CHECK(small.out == "");
+  CHECK(contains(small.err, "mesh.ply"));
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK_FALSE(std::filesystem::exists(report));
   if (std::filesystem::exists("/dev/full")) {
     const ProgramResult full = run_program("mesh " + torus + " --cell 2^-2 --json /dev/full");
     CHECK(full.status == 3);
@@ -118,7 +170,10 @@ TEST_CASE("certify --vtk writes an image of values, signs and cells, with a grid
   const std::string text = read_file(file);
   CHECK(contains(text, "WholeExtent=\"0 4 0 3 0 2\""));
   const std::size_t data = text.find("\n_") + 2;
-  const std::size_t bytes = (8 + 60 * 8) + (8 + 60) + (8 + 24);
+  const std::size_t bytes = (8 + 60 * 8) + (8 + 60) + 2 * (8 + 24);
+  const std::string corners = text.substr(data + bytes - 56, 24), states = text.substr(data + bytes - 24, 24);
+  for (std::size_t i = 0; i < 24; ++i) CHECK((states[i] == corners[i] || states[i] == 2));
+  CHECK(std::all_of(states.begin(), states.end(), [](char state) { return state >= -1 && state <= 2; }));
   CHECK(text.substr(data + bytes) == "\n</AppendedData>\n</VTKFile>\n");
   const auto refused = [&](const std::string& arguments, const std::string& message) {
     const ProgramResult result = run_program("certify " + arguments);

@@ -74,6 +74,9 @@ TEST_CASE("render draws a picture whose pixels are certain") {
   check_refused("render " + sphere + " --size 40 -o " + picture, "is no size");
   check_refused("render " + sphere + " --eye 0,0,0 -o " + picture, "the eye is at the point that it looks at");
   check_refused("render " + sphere + " --eye 1,2 -o " + picture, "are not three numbers");
+  check_refused("render " + sphere + " --eye nan,0,0 -o " + picture, "--eye: 'nan,0,0' are not three numbers");
+  for (const std::string& command : {"render " + sphere + " -o " + picture, "octree " + sphere + " -o " + tree})
+    check_refused(command + " --box=-1e39:1e39", "coordinate 0 of the domain goes beyond the largest float32 number");
 }
 
 TEST_CASE("certify asks a tree before it evaluates, and its signs are the same") {

@@ -224,6 +224,15 @@ struct Mixture {
   static constexpr float slope = 0.3F;
 };
 
+/// The smaller of |x|-|y|, where x < 1, and a ball around (2, 0, 0).
+inline Graph crossing_planes_and_a_sphere() {
+  Builder build;
+  const ValueId moved = build.affine(build.x(), 3, {1, 0, 0, 0, 1, 0, 0, 0, 0}, {0.015625F, 0.015625F, 0});
+  const ValueId planes = build.affine(build.apply(op::Abs{}, {moved}), 3, {1, -1, 0}, {0});
+  const ValueId wall = build.affine(build.x(), 3, {1, 0, 0}, {-0.75F});
+  return build.result(build.apply(op::Min{}, {build.apply(op::Max{}, {planes, wall}), build.sphere(2, 0, 0, 0.25F)}));
+}
+
 /// x y: two planes that cross.
 inline Graph crossing_planes() {
   Builder build;

@@ -161,6 +161,33 @@ TEST_CASE("solids of plane faces are meshed exactly, whatever the cells, and whe
     }
 }
 
+TEST_CASE("planes through the diagonals of cells, and solids with corners on the sides of the box, are certified") {
+  for (const double cell : {0x1p-3, 0x1p-4, 0.3}) {
+    for (const auto& [a, b, c, d] : {std::array<float, 4>{1, -1, 0, 0},
+                                     {0, 1, 1, 0},
+                                     {1, 1, 1, -1},
+                                     {1, -1, 1, -1},
+                                     {1, 0, -1, 0},
+                                     {1, 1, -2, 0},
+                                     {1, 0, 0, -1},
+                                     {1, 1, 1, 3}}) {
+      mesh_networks::Builder build;
+      const SurfaceMesh plane = mesh_of(build.result(build.affine(build.x(), 3, {a, b, c}, {d})), cell);
+      CHECK(plane.is_certified());
+      CHECK(plane.topology.components.size() == 1);
+    }
+    mesh_networks::Builder build;
+    const ValueId absolute = build.apply(op::Abs{}, {build.x()});
+    const SurfaceMesh solid = mesh_of(build.result(build.affine(absolute, 3, {1, 1, 1}, {-1})), cell);
+    check_closed(solid, {2});
+    CHECK(std::fabs(volume_of(solid) - 4.0 / 3.0) < 1e-12);
+    mesh_networks::Builder wedges;
+    const ValueId sizes = wedges.apply(op::Abs{}, {wedges.x()});
+    const SurfaceMesh crossed = mesh_of(wedges.result(wedges.affine(sizes, 3, {1, -1, 0}, {0})), cell);
+    CHECK(crossed.uncertain_cells == crossed.cells.extents[2]);  // along the line x = y = 0
+  }
+}
+
 TEST_CASE("a surface that passes a corner of pieces is undecided there alone, and its mesh closed all the same") {
   const SurfaceMesh cones = mesh_of(mesh_networks::two_cones(), 0.25);
   CHECK_FALSE(cones.is_certified());
@@ -168,6 +195,8 @@ TEST_CASE("a surface that passes a corner of pieces is undecided there alone, an
   for (std::size_t i = 0; i < cones.is_uncertain.size(); ++i)
     if (cones.is_uncertain[i]) CHECK(cones.cells.cells[i] == std::array<std::int64_t, 3>{4, 4, 4});
   for (const MeshComponent& component : cones.topology.components) CHECK_FALSE(component.is_certified);
+  CHECK_FALSE(cones.has_certified_part());
+  CHECK(std::isinf(cones.distance));
   CHECK(characteristics_of(cones) == stated_characteristics(cones));
 }
 
@@ -354,6 +383,53 @@ TEST_CASE(
   CHECK_APPROACH("T-163", share, 0.05);
 }
 
+TEST_CASE("where gradients turn by much in a cell, mesh and surface are a few diagonals of a cell apart at most") {
+  double share = 0.0;
+  int certified = 0;
+  for (const double cell : {0.125, 0.25, 0.5}) {
+    const SurfaceMesh ring = mesh_of(implicit_networks::bundled("torus_sdf_softplus"), cell);
+    if (!ring.is_certified()) continue;
+    ++certified;
+    const double diagonal = std::hypot(ring.cells.step[0], ring.cells.step[1], ring.cells.step[2]);
+    CHECK(ring.distance <= 3.001 * diagonal);
+  }
+  for (const double cell : {0.125, 0.25, 0.5}) {
+    const SurfaceMesh ring = mesh_of(mesh_networks::torus(), cell);
+    if (!ring.is_certified()) continue;
+    ++certified;
+    std::vector<Point> points;  // of the mesh
+    double gap = 0.0;
+    for (std::size_t t = 0; t < ring.triangles.size(); ++t) {
+      const Point a = corner(ring, t, 0), b = corner(ring, t, 1), c = corner(ring, t, 2);
+      constexpr int parts = 4;
+      for (int i = 0; i <= parts; ++i)
+        for (int j = 0; i + j <= parts; ++j) {
+          Point x{};
+          for (std::size_t k = 0; k < 3; ++k) x[k] = a[k] + (i * (b[k] - a[k]) + j * (c[k] - a[k])) / parts;
+          points.push_back(x);
+        }
+      gap = std::fmax(gap, std::hypot(b[0] - a[0], b[1] - a[1], b[2] - a[2]) / parts);
+      gap = std::fmax(gap, std::hypot(c[0] - a[0], c[1] - a[1], c[2] - a[2]) / parts);
+    }
+    // (sqrt(x² + y²) - R)² + z² = r²
+    const double large = 0.5, small = 0.25;
+    double farthest = 0.0;
+    for (const Point& x : points)
+      farthest = std::fmax(farthest, std::fabs(std::hypot(std::hypot(x[0], x[1]) - large, x[2]) - small));
+    CHECK(farthest <= ring.distance);
+    share = std::fmax(share, farthest / ring.distance);
+    for (int trial = 0; trial < 200; ++trial) {
+      const double u = 0.1 * trial, v = 1.7 * trial, from_axis = large + small * std::cos(v);
+      const Point x = {from_axis * std::cos(u), from_axis * std::sin(u), small * std::sin(v)};
+      double nearest = 4.0;
+      for (const Point& y : points) nearest = std::fmin(nearest, std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]));
+      CHECK(nearest <= ring.distance + gap);
+    }
+  }
+  CHECK(certified > 2);
+  CHECK_APPROACH("T-143", share, 0.118);
+}
+
 TEST_CASE("a direction that is found has at least the rate that it says, in exact numbers") {
   std::mt19937_64 random(7);
   std::uniform_real_distribution<double> uniform(-1.0, 1.0);
@@ -495,6 +571,27 @@ TEST_CASE("planes that cross are undecided where they do, and nothing connected 
     }
   }
   for (const MeshComponent& component : planes.topology.components) CHECK_FALSE(component.is_certified);
+  CHECK(std::isinf(planes.distance));
+}
+
+TEST_CASE("cells are halved where some are uncertain, but for those of exact meshes") {
+  MeshOptions options;
+  options.cell = 0.5;
+  options.depth = 0;
+  CHECK_FALSE(mesh(mesh_networks::torus(), unit_box, options).is_certified());
+  options.refinements = 5;
+  const SurfaceMesh ring = mesh(mesh_networks::torus(), unit_box, options);
+  check_closed(ring, {0});
+  CHECK(ring.refinements > 0);
+  CHECK(ring.cells.extents[0] > 4 << ring.refinements);
+  options.depth = 2;
+  options.refinements = 2;
+  const SurfaceMesh planes = mesh(mesh_networks::crossing_planes(), unit_box, options);
+  CHECK_FALSE(planes.is_certified());
+  CHECK(planes.refinements == 2);
+  CHECK(mesh(mesh_networks::two_cones(), unit_box, options).refinements == 0);
+  options.refinements = 13;
+  CHECK_THROWS_AS(mesh(mesh_networks::torus(), unit_box, options), InvalidArgument);
 }
 
 TEST_CASE("a value that is never reached gives an empty mesh") {
@@ -540,6 +637,69 @@ TEST_CASE("other values at the nodes give other surfaces") {
   values[inner] = -1e-9;  // as noise would have it
   const SurfaceMesh specks = mesh_of_values(ball.cells, values);
   CHECK(specks.triangles.size() > ball.triangles.size());
+  CHECK_FALSE(specks.is_certified());
+  CHECK_FALSE(mesh_of_values({}, {}).is_certified());
+  std::size_t wrong = 0;
+  for (std::size_t t = 0; t < specks.triangles.size(); ++t) {
+    const auto& corners = specks.cells.corners[static_cast<std::size_t>(specks.cell_of[t])];
+    const bool has_inner = std::find(corners.begin(), corners.end(), static_cast<std::int32_t>(inner)) != corners.end();
+    CHECK(specks.state_of(t) == (has_inner ? MeshFaceState::wrong_signs : MeshFaceState::computed));
+    wrong += has_inner ? 1 : 0;
+  }
+  CHECK(wrong > 0);
+}
+
+namespace {
+
+/// Of a binary .ply file: certified and state of every triangle.
+std::vector<std::pair<int, int>> flags_of(const std::string& ply, std::size_t triangles) {
+  constexpr std::size_t row = 1 + 12 + 4 + 1 + 1 + 3;
+  std::vector<std::pair<int, int>> flags;
+  for (std::size_t t = 0; t < triangles; ++t) {
+    const std::size_t at = ply.size() - (triangles - t) * row + 17;
+    flags.emplace_back(ply[at], ply[at + 1]);
+  }
+  return flags;
+}
+
+}  // namespace
+
+TEST_CASE("files call no triangle of computed values certified, and those of a component what the component is") {
+  const test::TemporaryFolder folder;
+  const SurfaceMesh ball = mesh_of(mesh_networks::sphere(0.5F), 0.25);
+  const auto text_of = [&](const SurfaceMesh& surface, const std::string& name) {
+    write_mesh(surface, folder.file(name));
+    return test::read_file(folder.file(name));
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  std::vector<double> values = ball.cells.values;
+  values.front() = -values.front();
+  const SurfaceMesh computed = mesh_of_values(ball.cells, values);
+  for (const char* name : {"v.ply", "v.obj", "v.vtp", "v.stl"}) {
+    CHECK(has(text_of(ball, name), "with a certificate"));
+    const std::string text = text_of(computed, name);
+    CHECK(has(text, "computed values, without a certificate"));
+    CHECK_FALSE(has(text, "with a certificate"));
+  }
+  std::set<std::pair<int, int>> found;
+  for (const auto& flags : flags_of(text_of(computed, "v.ply"), computed.triangles.size())) found.insert(flags);
+  CHECK(found == std::set<std::pair<int, int>>{{0, 3}, {0, 4}});
+  CHECK(has(text_of(computed, "v.obj"), "g component_0_"));
+  for (const auto& flags : flags_of(text_of(ball, "b.ply"), ball.triangles.size())) CHECK(flags == std::pair{1, 0});
+
+  // Two sheets that cross, and a ball apart from them.
+  const SurfaceMesh some = mesh_of(mesh_networks::crossing_planes_and_a_sphere(), 0.125, Box{{-1, -1, -1}, {3, 1, 1}});
+  REQUIRE_FALSE(some.is_certified());
+  const auto flags = flags_of(text_of(some, "s.ply"), some.triangles.size());
+  std::set<std::pair<int, int>> states;
+  for (std::size_t t = 0; t < flags.size(); ++t) {
+    const auto component = static_cast<std::size_t>(some.topology.component[t]);
+    CHECK((flags[t].first == 1) == some.topology.components[component].is_certified);
+    CHECK((flags[t].second == 2) == some.is_uncertain[static_cast<std::size_t>(some.cell_of[t])]);
+    states.insert(flags[t]);
+  }
+  CHECK(states == std::set<std::pair<int, int>>{{0, 1}, {0, 2}, {1, 0}});
+  CHECK(has(text_of(some, "s.ply"), "not all is certified"));
 }
 
 TEST_CASE("boxes, cells and networks that make no mesh are refused, saying why") {
@@ -598,7 +758,7 @@ TEST_CASE("files hold the mesh, whole or not at all") {
     if (name == ".ply") {
       CHECK(text.find("element vertex " + std::to_string(ball.vertices.size()) + "\n") != std::string::npos);
       const std::size_t header = text.find("end_header\n") + 11;
-      CHECK(text.size() == header + 32 * ball.vertices.size() + (1 + 12 + 4 + 1 + 3) * ball.triangles.size());
+      CHECK(text.size() == header + 32 * ball.vertices.size() + (1 + 12 + 4 + 1 + 1 + 3) * ball.triangles.size());
     }
     if (name == ".obj")
       CHECK(std::count(text.begin(), text.end(), 'f') >= static_cast<std::ptrdiff_t>(ball.triangles.size()));

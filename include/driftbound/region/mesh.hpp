@@ -21,6 +21,7 @@ struct MeshOptions {
   double iso = 0.0;     ///< f is the scalar of the network minus this
   double cell = 0.0;    ///< longest side of a cell of the mesh; 0: a 128th of the longest side of the box
   int depth = 6;        ///< how often the search for a certificate may cut a cell in halves
+  int refinements = 0;  ///< how often all cells are halved, and meshed anew, where some stay uncertain
   int max_bits = 4096;  ///< the highest precision tried for a sign, as SignOptions::max_bits
   int threads = 1;
   /// Called as the work goes on with cells done and cells known so far; false ends it.
@@ -60,6 +61,15 @@ struct MeshTopology {
   std::int64_t boundary_edges = 0;        ///< edges of one triangle; all others have two, which pass them in turn
 };
 
+/// What is known of a triangle, as files say it.
+enum class MeshFaceState : std::uint8_t {
+  certified,     ///< of a certified component
+  certain_cell,  ///< in a cell that is certain, of a component that is not certified
+  uncertain_cell,
+  computed,    ///< of other values, in a cell where they have the signs of f
+  wrong_signs  ///< of other values, in a cell where they have not
+};
+
 struct SurfaceMesh {
   std::vector<std::array<double, 3>> vertices;
   /// Every vertex lies this near a zero of f on the edge of a cell, or to the corner of the exact surface that it is;
@@ -69,22 +79,29 @@ struct SurfaceMesh {
   std::vector<std::int32_t> cell_of;                   ///< each triangle's place in cells.cells
   MeshTopology topology;
 
-  Box box;  ///< what was meshed: the box asked for, grown by at most 2^-20 of its sides so that all corners are exact
+  Box box;  ///< what was meshed: the box asked for, grown by at most 2^-20 of its sides so that all corners are exact and seldom zeros
   SurfaceCells cells;
-  std::vector<bool> is_uncertain;  ///< of each cell
+  std::vector<bool> is_uncertain;  ///< of each cell; all where the mesh is of other values
   std::int64_t uncertain_cells = 0;
+  /// Of each cell of a mesh of other values: whether one of them has another sign than f. Else empty.
+  std::vector<bool> is_wrong;
   /// No point of the mesh is farther than this from the surface, and no point of the surface farther than this from the
-  /// mesh, both within the certified part. 0 for an empty mesh.
+  /// mesh, both within the certified part. 0 where all cells are certain and the mesh is empty; infinite where cells are
+  /// uncertain and no component is certified.
   double distance = 0.0;
   std::int64_t undecided_nodes = 0;  ///< nodes where no precision decides the sign of f
+  int refinements = 0;               ///< how often cells were halved, as larger ones were uncertain
   std::int64_t boxes = 0;            ///< over which f was enclosed
   double seconds = 0.0;
 
   /// Whether the network is linear in pieces, so that the mesh is its surface, cut at the sides of cells; but for the
   /// rounding of vertices, which `vertex_distances` bounds.
   bool is_exact = false;
+  bool is_of_values = false;  ///< made by mesh_of_values(): nothing is certified
 
-  bool is_certified() const { return uncertain_cells == 0; }
+  bool is_certified() const { return !is_of_values && uncertain_cells == 0; }
+  bool has_certified_part() const;
+  MeshFaceState state_of(std::size_t triangle) const;
   std::int64_t euler_characteristic() const;
 };
 
@@ -98,12 +115,14 @@ struct SurfaceMesh {
 /// may have directions of their own. Where all cells are certain, an isotopy of the box takes the mesh to the exact
 /// surface; else this holds for all components whose cells are not connected to an uncertain one. The mesh is
 /// closed but for curves on the sides of the box, where the surface leaves it, and does not depend on the number of
-/// threads.
+/// threads. All cells are of one size; where some are uncertain, cells of half the size are tried as often as
+/// `refinements` says, and until a side would have more than 4,096 cells. Not where the mesh is exact: smaller cells do
+/// not help there.
 /// Guarantee: proven
 /// Throws:    InvalidArgument for a network of another number of coordinates than three, for an empty or reversed box,
 ///            one with bounds that are not finite or beyond the largest float32 number, one too small for its distance
 ///            from 0, for options out of range; Interrupted; what RegionEvaluator and SignField throw
-/// Source:    docs/theory.md T-160 to T-165
+/// Source:    docs/theory.md T-143, T-160 to T-165
 SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options = {}, const Target& target = {});
 
 /// The complex that triangles are, by its edges. `is_certified` is left false.
@@ -111,11 +130,12 @@ SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options 
 MeshTopology topology_of(std::size_t vertices, std::span<const std::array<std::int32_t, 3>> triangles);
 
 /// The mesh that other values at the nodes of the same cells give, its vertices where these values interpolate to 0:
-/// what signs of float32 make of the surface. Distances are infinite, nothing is certified.
+/// what signs of float32 make of the surface. Distances are infinite, no cell is certain and no component certified.
 SurfaceMesh mesh_of_values(const SurfaceCells& cells, std::span<const double> values);
 
-/// Writes a mesh as its name ends: .ply (with the certified distance of every vertex, component and certainty of every
-/// triangle), .obj, .vtp (as .ply), .stl (binary, float32). The file is whole or not there.
+/// Writes a mesh as its name ends: .ply (with the certified distance of every vertex, and of every triangle its
+/// component, whether that is certified, and its state), .obj (components and states as groups), .vtp (as .ply), .stl
+/// (binary, float32). The file is whole or not there.
 /// Throws:    InvalidArgument for another ending, FileError
 void write_mesh(const SurfaceMesh& mesh, const std::filesystem::path& file);
 /// The same of the uncertain cells alone, as boxes.
