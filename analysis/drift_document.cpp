@@ -59,7 +59,9 @@ std::string why(const RunsDrift& drift) {
   if (drift.alone)
     return fmt::format("at '{}' ({}), which one run alone has: {}.", shorten(drift.alone->name, 60), drift.alone->op,
                        drift.alone->reason);
-  const auto is_same = [](const DriftOp& op) { return op.difference && op.difference->is_zero(); };
+  const auto is_same = [](const DriftOp& op) {
+    return op.difference && op.difference->is_zero() && op.difference->masked == 0;
+  };
   const auto same = std::count_if(drift.ops.begin(), drift.ops.end(), is_same);
   if (same == static_cast<std::ptrdiff_t>(drift.ops.size()))
     return fmt::format("all {} values that both runs computed are the same, bit for bit.{}", drift.ops.size(),

@@ -76,7 +76,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 /// How many rows from these on have the same bytes; not more than `enough`.
 std::int64_t equal_rows(const StoredTensor& a, std::int64_t row_a, const StoredTensor& b, std::int64_t row_b) {
-  constexpr std::int64_t enough = 64;
+  constexpr std::int64_t enough = 16;
   const std::int64_t rows_a = a.shape().front(), rows_b = b.shape().front();
   const std::int64_t most = std::min({enough, rows_a - row_a, rows_b - row_b});
   std::int64_t count = 0;
@@ -86,11 +86,11 @@ std::int64_t equal_rows(const StoredTensor& a, std::int64_t row_a, const StoredT
   return count;
 }
 
-/// By row of b: a row of a with the same bytes, -1 where there is none. Of several, the row behind that of the row before,
-/// else the one from which most rows are the same, else the row at the same place, else the first that is not taken: so
-/// tokens of several texts in a row stay in their texts.
+/// By row of b: a row of a with the same bytes, -1 where there is none. Of several, the one from which most rows are
+/// the same, else the row behind that of the row before, else the row at the same place, else the first that is not taken:
+/// so tokens of several texts in a row stay in their texts.
 std::vector<std::int64_t> rows_with_same_bytes(const StoredTensor& a, const StoredTensor& b) {
-  constexpr std::size_t some = 64;  // candidates
+  constexpr std::size_t some = 16;  // candidates
   const std::int64_t rows_a = a.shape().front(), rows_b = b.shape().front();
   std::map<std::string_view, std::vector<std::int64_t>> places;
   for (std::int64_t row = rows_a; row-- > 0;) places[text_of(bytes_of_row(a, rows_a, row))].push_back(row);
@@ -99,21 +99,20 @@ std::vector<std::int64_t> rows_with_same_bytes(const StoredTensor& a, const Stor
     const auto found = places.find(text_of(bytes_of_row(b, rows_b, row)));
     if (found == places.end()) continue;
     std::vector<std::int64_t>& free = found->second;
-    const std::int64_t before = row > 0 ? of_b[static_cast<std::size_t>(row) - 1] : -1;
-    auto best = before >= 0 ? std::find(free.begin(), free.end(), before + 1) : free.end();
-    if (best == free.end()) {
-      best = free.end() - 1;
-      std::int64_t most = equal_rows(a, *best, b, row);
-      const auto last = free.size() > some ? free.end() - some : free.begin();
-      for (auto other = free.end() - 1; other-- > last;) {
-        const std::int64_t count = equal_rows(a, *other, b, row);
-        if (count < most || (count == most && *other != row)) continue;
-        best = other;
-        most = count;
-      }
+    const std::int64_t next =
+        row > 0 && of_b[static_cast<std::size_t>(row) - 1] >= 0 ? of_b[static_cast<std::size_t>(row) - 1] + 1 : row;
+    std::vector<std::int64_t> candidates(free.size() > some ? free.end() - some : free.begin(), free.end());
+    for (const std::int64_t likely : {row, next})
+      if (std::find(free.begin(), free.end(), likely) != free.end()) candidates.push_back(likely);
+    std::int64_t best = candidates.back(), most = equal_rows(a, best, b, row);
+    for (std::size_t i = candidates.size() - 1; i-- > 0;) {
+      const std::int64_t count = equal_rows(a, candidates[i], b, row);
+      if (count <= most) continue;
+      best = candidates[i];
+      most = count;
     }
-    of_b[static_cast<std::size_t>(row)] = *best;
-    if (free.size() > 1) free.erase(best);
+    of_b[static_cast<std::size_t>(row)] = best;
+    if (free.size() > 1) free.erase(std::find(free.begin(), free.end(), best));
   }
   return of_b;
 }
@@ -217,6 +216,27 @@ AlignedRows rows_in_part(const Sequences& a, const Sequences& b, bool keep_place
     rows.positions->of_b.push_back(common);
   }
   return rows;
+}
+
+/// Several texts in a row that stand in another order in the other run, or beside others: every token of one run is one of
+/// the other's, in stretches that are texts. Each token is then a row.
+/// Returns:   empty where there are no such texts
+std::optional<AlignedRows> texts_in_a_row(const Sequences& a, const Sequences& b) {
+  const StoredTensor in_a = reshaped(a.tensor, {a.positions}), in_b = reshaped(b.tensor, {b.positions});
+  AlignedRows rows{a.positions, b.positions, rows_with_same_bytes(in_a, in_b)};
+  std::set<std::int64_t> of_a;
+  for (std::size_t first = 0, next = 0; first < rows.of_b.size(); first = next) {
+    const std::int64_t at = rows.of_b[first];
+    for (next = first + 1; next < rows.of_b.size() && at >= 0 && rows.of_b[next] == rows.of_b[next - 1] + 1;) ++next;
+    const bool is_stretch = at >= 0 && is_text(a, 0, {at, 0, static_cast<std::int64_t>(next - first)});
+    for (std::size_t row = first; row < next; ++row) {
+      if (is_stretch) of_a.insert(rows.of_b[row]);
+      if (!is_stretch) rows.of_b[row] = -1;  // tokens of other texts
+    }
+  }
+  const bool has_all_of_b = std::count(rows.of_b.begin(), rows.of_b.end(), -1) == 0;
+  const bool has_all_of_a = static_cast<std::int64_t>(of_a.size()) == a.positions;
+  return has_all_of_a || has_all_of_b ? std::optional(std::move(rows)) : std::nullopt;
 }
 
 /// Padding that both texts begin with has no keys of its own, and a softmax without keys depends on how many there are. One
@@ -414,6 +434,12 @@ private:
       const Sequences in_a(*a, are_first), in_b(*b, are_first);
       if (have_same && in_a.rows != in_b.rows) continue;
       AlignedRows rows = rows_in_part(in_a, in_b, have_same);
+      if (in_a.rows == 1 && in_b.rows == 1 &&
+          rows.positions->of_b.front().count < std::min(in_a.positions, in_b.positions))
+        if (std::optional<AlignedRows> texts = texts_in_a_row(in_a, in_b)) {
+          alignment_.rows = std::move(texts);
+          return;
+        }
       std::int64_t common = 0;
       for (const AlignedStretch& stretch : rows.positions->of_b) common += stretch.count;
       const std::vector<AlignedStretch>& of_b = rows.positions->of_b;
@@ -1236,6 +1262,7 @@ RunAlignment without_pairs(const RunAlignment& alignment, const std::set<std::si
       reads[i].insert(reads[read].begin(), reads[read].end());
       sources[i].insert(sources[read].begin(), sources[read].end());
       if (one.operands == OperandsAre::same) one.operands = OperandsAre::open;
+      one.reads_left_out = true;
     }
     if (pairs.count(i) != 0) {
       some.only_a.push_back(one.a);

@@ -314,6 +314,44 @@ void add_attention(RecordingWriter& writer, const std::string& name, std::int64_
 
 }  // namespace
 
+TEST_CASE("A text is found within a row of several, and tokens in one axis stay in their texts") {
+  TwoRuns runs;
+  add_texts(runs.a, "ids", integers({7, 3, 2, 1, 7, 1, 3, 8, 2, 7, 5, 3}, {1, 12}), 0.25F);
+  add_texts(runs.b, "ids", integers({7, 1, 3, 8, 2}, {1, 5}), 0.25F);
+  const RunAlignment alignment = runs.align();
+  REQUIRE(alignment.rows);
+  REQUIRE(alignment.rows->positions);
+  CHECK(alignment.rows->positions->of_b == std::vector<AlignedStretch>{{4, 0, 5}});
+  TwoRuns in_one_axis;
+  add_texts(in_one_axis.a, "ids", integers({7, 3, 2, 1, 7, 1, 3, 8, 2, 7, 5, 3}, {12}), 0.25F);
+  add_texts(in_one_axis.b, "ids", integers({7, 1, 3, 8, 2, 7, 3, 2}, {8}), 0.25F);
+  const RunAlignment other = in_one_axis.align();
+  REQUIRE(other.rows);
+  CHECK(other.rows->of_b == std::vector<std::int64_t>{4, 5, 6, 7, 8, 0, 1, 2});
+}
+
+TEST_CASE("Pairs that are left out are results of each run alone, and what read them reads what they were made of") {
+  TwoRuns runs;
+  for (RecordingWriter* writer : {&runs.a, &runs.b}) {
+    writer->value("x", filled({4, 6}, 1.0F));
+    add_linear(*writer, false);
+    writer->value("z", filled({4, 3}, 3.0F));
+    writer->record("aten::tanh", {"y"}, {"z"}, {}, "act");
+  }
+  const RunAlignment all = runs.align();
+  REQUIRE(all.results.size() == 3);
+  const RunAlignment some = without_pairs(all, {1});
+  REQUIRE(some.results.size() == 2);
+  CHECK(some.only_a == std::vector<RecordedResult>{all.results[1].a});
+  CHECK(some.only_b == std::vector<RecordedResult>{all.results[1].b});
+  CHECK(some.results[1].a == all.results[2].a);
+  CHECK(some.results[1].reads == std::vector<std::size_t>{0});
+  CHECK(some.results[1].reads_sources == all.results[1].reads_sources);  // the bias
+  CHECK(some.results[1].operands == OperandsAre::open);
+  CHECK(some.results[1].reads_left_out);
+  CHECK_FALSE(some.results[0].reads_left_out);
+}
+
 TEST_CASE("Tokens of another integer type are the same tokens") {
   const StoredTensor tokens = integers({1, 2, 3, 4, 5, 1, 2, 8, 7, 6}, {2, 5});
   const auto narrow = [](const StoredTensor& of) { return converted(of, ElementType::i32, ""); };

@@ -42,6 +42,7 @@ struct AlignedResult {
   /// than any where the runs do not agree.
   std::optional<std::int64_t> last_position = std::nullopt;
   std::size_t in_step = 0;  ///< position in RunAlignment::steps, where there are steps
+  bool reads_left_out = false;  ///< it reads results that without_pairs() left out
 };
 
 /// A value from outside that both runs read: a weight, an input, a constant.

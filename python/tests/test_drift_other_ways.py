@@ -1,0 +1,184 @@
+"""Two programs compute one network in other ways: no bug, and a fault that hides among them is one."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+import driftbound  # noqa: E402
+
+WIDTH, HEADS, PART = 32, 2, 16
+TOKENS = torch.randint(0, 40, (2, 9), generator=torch.Generator().manual_seed(4))
+
+
+class Decoder(nn.Module):
+    """A block with rotary positions, as one program writes it or another. `how`: which, and its faults."""
+
+    def __init__(self, **how):
+        super().__init__()
+        self.how = how
+        self.emb, self.norm = nn.Embedding(40, WIDTH), nn.Parameter(torch.rand(WIDTH) + 0.5)
+        self.q, self.k, self.v, self.o = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.gate, self.up, self.down = (nn.Linear(*sizes, bias=False) for sizes in ((32, 64), (32, 64), (64, 32)))
+
+    def joined(self):
+        """With one weight for q, k and v, and one for gate and up."""
+        self.qkv, self.gate_up = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+        self.qkv.weight = nn.Parameter(torch.cat([self.q.weight, self.k.weight, self.v.weight]))
+        self.gate_up.weight = nn.Parameter(torch.cat([self.gate.weight, self.up.weight]))
+        self.how["joined"] = True
+        return self
+
+    def normalised(self, x):
+        mean = x.pow(2).mean(-1, keepdim=True) + 1e-6
+        return x / torch.sqrt(mean) * self.norm if self.how.get("divides") else x * torch.rsqrt(mean) * self.norm
+
+    def rotated(self, x, cos, sin):
+        a, b = x.chunk(2, -1)
+        if not self.how.get("in_halves"):
+            return x * cos + torch.cat([-b, a], -1) * sin
+        cos, sin = cos[:, : PART // 2], sin[:, : PART // 2]
+        return torch.cat([a * cos - b * sin, b * cos + a * sin * self.how.get("turn", 1.0)], -1)
+
+    def forward(self, tokens, mask=None):
+        x = self.emb(tokens)
+        rows, count, _ = x.shape
+        if self.how.get("rotates", True):
+            angles = torch.outer(torch.arange(count).float(), 1 / 100 ** (torch.arange(0, PART, 2) / PART))
+            cos, sin = torch.cat([angles, angles], -1).cos(), torch.cat([angles, angles], -1).sin()
+        y = self.normalised(x)
+        q, k, v = self.qkv(y).chunk(3, -1) if self.how.get("joined") else (self.q(y), self.k(y), self.v(y))
+        q, k, v = (part.view(rows, count, HEADS, PART).transpose(1, 2) for part in (q, k, v))
+        if self.how.get("rotates", True):
+            q, k = self.rotated(q, cos, sin), self.rotated(k, cos, sin)
+        on_q, on_k = self.how.get("scales", (1.0, None))
+        q = q * (on_q / math.sqrt(PART))
+        k = k if on_k is None else k * on_k
+        mask = torch.ones(count, count, dtype=torch.bool).triu(1) if mask is None else mask
+        scores = (q @ k.transpose(-1, -2)).masked_fill(mask, self.how.get("masked", torch.finfo(torch.float32).min))
+        x = x + self.o((scores.softmax(-1) @ v).transpose(1, 2).reshape(rows, count, WIDTH))
+        y = self.normalised(x)
+        gate, up = self.gate_up(y).chunk(2, -1) if self.how.get("joined") else (self.gate(y), self.up(y))
+        return x + self.down(F.silu(gate) * up)
+
+
+def decoder(**how):
+    torch.manual_seed(3)
+    return Decoder(**how).eval()
+
+
+def both_ways(tmp_path, first, second):
+    """The drift of two recordings, and that of the second one with the first."""
+    for path, run in ((tmp_path / "a.safetensors", first), (tmp_path / "b.safetensors", second)):
+        with torch.no_grad(), driftbound.record(path):
+            run()
+    return (driftbound.drift(tmp_path / "a.safetensors", tmp_path / "b.safetensors"),
+            driftbound.drift(tmp_path / "b.safetensors", tmp_path / "a.safetensors"))
+
+
+WAYS = {"rotation in halves": {"in_halves": True}, "norm by division": {"divides": True},
+        "scale on both factors": {"scales": (0.5, 2.0)}, "masked by infinity": {"masked": -math.inf}}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_another_way_to_the_same_numbers_is_expected(tmp_path, way):
+    for drift in both_ways(tmp_path, lambda: decoder()(TOKENS), lambda: decoder(**WAYS[way])(TOKENS)):
+        assert drift.verdict == "expected", drift.text
+
+
+def test_weights_that_one_run_joins_are_the_same(tmp_path):
+    def second():
+        return decoder().joined()(TOKENS)
+
+    for drift in both_ways(tmp_path, lambda: decoder()(TOKENS), second):
+        assert drift.verdict == "expected", drift.text
+
+
+FAULTS = {"turned less": {"in_halves": True, "turn": 1.0005}, "another scale": {"scales": (0.5, 2.001)},
+          "turned otherwise": {"in_halves": True, "turn": -1.0}}
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_among_other_ways_is_a_bug(tmp_path, fault, is_joined):
+    def second():
+        model = decoder(**FAULTS[fault])
+        return (model.joined() if is_joined else model)(TOKENS)
+
+    for drift in both_ways(tmp_path, lambda: decoder()(TOKENS), second):
+        assert drift.verdict == "bug", drift.text
+
+
+TEXTS = [[7, 3, 21, 9], [7, 11, 3, 30, 21, 14], [7, 5, 3]]
+
+
+def in_a_row(model, texts):
+    """All texts as one row, each of which sees itself alone."""
+    text = torch.repeat_interleave(torch.arange(len(texts)), torch.tensor([len(text) for text in texts]))
+    mask = (text[:, None] != text[None, :]) | torch.ones(len(text), len(text), dtype=torch.bool).triu(1)
+    return model(torch.tensor([sum(texts, [])]), mask)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_a_text_is_found_in_a_row_of_several(tmp_path, which):
+    def alone():
+        return decoder(rotates=False)(torch.tensor([TEXTS[which]]))
+
+    for drift in both_ways(tmp_path, lambda: in_a_row(decoder(rotates=False), TEXTS), alone):
+        assert drift.verdict == "expected", drift.text
+        assert f"{len(TEXTS[which])} positions" in drift.text.replace("\n", " ")
+
+
+def test_a_text_in_a_row_that_answers_to_another_is_no_expected_drift(tmp_path):
+    def leaking():
+        return decoder(rotates=False)(torch.tensor([sum(TEXTS, [])]))  # it sees the texts before it
+
+    for drift in both_ways(tmp_path, leaking, lambda: decoder(rotates=False)(torch.tensor([TEXTS[1]]))):
+        assert drift.verdict in ("suspicious", "bug"), drift.text
+
+
+def padded(model, to, sees_padding=False):
+    rows = torch.cat([TOKENS, torch.zeros(2, to - TOKENS.shape[1], dtype=torch.long)], 1)
+    is_padding = torch.arange(to) >= TOKENS.shape[1]
+    mask = torch.ones(to, to, dtype=torch.bool).triu(1) | is_padding[None, :] & torch.tensor(not sees_padding)
+    return model(rows, mask[None, None].expand(2, 1, to, to).contiguous())
+
+
+def test_padding_that_a_mask_excludes_is_expected(tmp_path):
+    model = decoder()
+    for drift in both_ways(tmp_path, lambda: model(TOKENS), lambda: padded(model, 14)):
+        assert drift.verdict == "expected", drift.text
+
+
+def test_numbers_that_are_not_finite_are_named_where_a_run_reads_them(tmp_path):
+    layer, x = nn.Linear(8, 4), torch.rand(3, 8)
+    broken = x.clone()
+    broken[1, 2] = math.nan
+    first, second = both_ways(tmp_path, lambda: layer(x), lambda: layer(broken))
+    assert first.exit_status == 2 and second.exit_status == 2
+    assert "the second run reads numbers that are not finite: 1 of 24 elements" in first.text.replace("\n", " ")
+    assert "the first run reads numbers that are not finite" in second.text.replace("\n", " ")
+
+
+def test_a_mask_of_truths_that_is_off_by_one_is_a_bug(tmp_path):
+    mask = torch.ones(9, 9, dtype=torch.bool).triu(1)
+    other = torch.ones(9, 9, dtype=torch.bool).triu(2)
+    for drift in both_ways(tmp_path, lambda: decoder()(TOKENS, mask), lambda: decoder()(TOKENS, other)):
+        assert drift.verdict == "bug", drift.text
+
+
+def test_masks_by_the_least_number_of_two_formats_are_expected(tmp_path):
+    narrow = torch.finfo(torch.bfloat16).min
+    for drift in both_ways(tmp_path, lambda: decoder()(TOKENS), lambda: decoder(masked=narrow)(TOKENS)):
+        assert drift.verdict == "expected", drift.text
+        assert "are masked by other large numbers" in drift.text.replace("\n", " ")
+
+
+def test_texts_in_a_row_in_another_order_are_no_bug(tmp_path):
+    model = decoder(rotates=False)
+    for drift in both_ways(tmp_path, lambda: in_a_row(model, TEXTS), lambda: in_a_row(model, [TEXTS[1], TEXTS[0]])):
+        assert drift.verdict in ("expected", "undecided"), drift.text
+        assert "10 rows" in drift.text.replace("\n", " ") or "Rows: 10 of" in drift.text, drift.text
