@@ -82,13 +82,27 @@ std::string bits_text(const ElementClass& found) {
   return fmt::format("{} of {}", found.equal_bits, found.verified);
 }
 
-/// What steps lack of a matrix unit that keeps so many bits, and adds so many products, at least.
-std::string difference_of_steps(const TensorCore& unit, const std::optional<StepArithmetic>& steps) {
+/// Whether steps keep the bits that are declared: exactly so many, or so many at least.
+bool keeps(const StepArithmetic& steps, int declared, bool is_exact) {
+  if (!steps.fraction_bits) return !is_exact || declared >= steps.visible_bits;
+  return is_exact ? *steps.fraction_bits == declared : *steps.fraction_bits >= declared;
+}
+
+/// What steps have other than the matrix unit that is declared. Where its order is declared too, the unit is a kernel and
+/// has exactly this block and these bits; else it has them at least.
+std::string difference_of_steps(const ArithmeticModel& declared, const ProbeFindings& findings) {
+  const TensorCore& unit = *declared.tensor_core;
+  const std::int64_t visible_block = std::min<std::int64_t>(unit.block, findings.tree().leaves);
+  const bool has_wide_steps = visible_block > 2 || (visible_block == 2 && findings.tree().leaves > 3);
+  if (!has_wide_steps && !findings.steps) return "";
+  const bool is_exact = declared.order.gives_partial_sums();
   const std::string is_declared = fmt::format(
       "steps of {} products that keep {} bits behind the largest addend are declared", unit.block, unit.fraction_bits);
+  const std::optional<StepArithmetic>& steps = findings.steps;
   if (!steps) return is_declared + ", and only additions of two terms were found.";
-  const bool keeps = !steps->fraction_bits || *steps->fraction_bits >= unit.fraction_bits;
-  return steps->block >= unit.block && keeps ? "" : fmt::format("{}, and found: {}.", is_declared, steps_text(*steps));
+  const bool has_block = is_exact ? steps->block == visible_block : steps->block >= visible_block;
+  if (has_block && keeps(*steps, unit.fraction_bits, is_exact)) return "";
+  return fmt::format("{}, and found: {}.", is_declared, steps_text(*steps));
 }
 
 Table facts_of(const ProbeFindings& findings, bool is_sum) {
@@ -141,6 +155,12 @@ Section section_of(const ProbeReport& report, const ProbedShape& probed) {
                                             words_for(*found.tree), found.tree->height(), bits_text(found))});
     if (!found.reason.empty()) section.push_back(Paragraph{found.reason, Style::warning});
     if (std::string svg = draw_tree(*found.tree); !svg.empty()) section.push_back(Figure{std::move(svg)});
+    if (found.tree->leaves > most_drawn_leaves)
+      section.push_back(Paragraph{
+          fmt::format("The drawing has groups of terms as one leaf, with the first and the last of them, since the "
+                      "tree has more than {} terms. JSON has every node.",
+                      most_drawn_leaves),
+          Style::explanation, Medium::page});
   }
   return section;
 }
@@ -279,7 +299,7 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
         found.push_back(fmt::format("the order is declared as {} and found to be {}: {}.", to_string(*expected),
                                     to_string(order_of(*one.tree)), words_for(*one.tree)));
   if (declared && declared->tensor_core)
-    if (std::string text = difference_of_steps(*declared->tensor_core, probed.findings->steps); !text.empty())
+    if (std::string text = difference_of_steps(*declared, *probed.findings); !text.empty())
       found.push_back(std::move(text));
   const auto compare = [&](const char* side, const ProbedReading& reading) {
     if (declared && reading.format() != declared->input)

@@ -36,7 +36,9 @@ struct ProbeReport {
 /// everything is confirmed; 1: not so.
 Document document_of(const ProbeReport& report);
 
-/// A tree as SVG; empty where it has more leaves than can be told apart.
+/// Leaves that can be told apart in a drawing.
+inline constexpr std::int64_t most_drawn_leaves = 256;
+/// A tree as SVG; with more leaves groups of terms are drawn as one leaf. Empty for a single term.
 std::string draw_tree(const SummationTree& tree);
 
 }  // namespace driftbound::analysis

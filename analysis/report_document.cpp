@@ -319,12 +319,20 @@ struct KernelGroup {
   std::vector<std::string> layers;
 };
 
+/// "nearest: fp32, …: 2 numbers differ, by 1 ulp at most, the first is number 17 of the result"
+std::string nearest_text(const KernelDifference& nearest, std::int64_t k) {
+  return fmt::format("nearest: {}: {} number{} differ{}, by {:.3g} ulp at most, the first at place {} of the result",
+                     describe(nearest.kernel, k), nearest.differing, nearest.differing == 1 ? "" : "s",
+                     nearest.differing == 1 ? "s" : "", nearest.most_ulps, nearest.first);
+}
+
 std::vector<KernelGroup> kernel_groups(const Comparison& comparison) {
   std::vector<KernelGroup> groups;
   for (const LayerSummary& layer : comparison.layers) {
     if (!layer.kernel || !layer.kernel->why_not.empty()) continue;
     const KernelFinding& found = *layer.kernel;
     std::string text = found.kernel ? describe(*found.kernel, found.k) : "no member of the family";
+    if (found.nearest) text += "; " + nearest_text(*found.nearest, found.k);
     for (const KernelShare& other : found.others)
       text += fmt::format("; {} numbers: {}", other.numbers, describe(other.kernel, found.k));
     if (found.kernel && found.estimate_chance_hits > 1.0) text += " (one of many: so few numbers do not tell)";
@@ -339,20 +347,45 @@ std::vector<KernelGroup> kernel_groups(const Comparison& comparison) {
   return groups;
 }
 
+/// How many members would give all numbers by chance; nothing where none does.
+Cell chance_cell(const KernelFinding& found) {
+  if (!found.kernel) return {};
+  constexpr double least = 1e-99;
+  return found.estimate_chance_hits < least ? "< 1e-99" : fmt::format("{:.0e}", found.estimate_chance_hits);
+}
+
 /// Which kernels give the bits of the products.
 Section kernels_section(const Comparison& comparison) {
   constexpr std::size_t most_names = 3, width_of_layers = 26;
-  Table table{{{"layers", width_of_layers, true}, {"equal", 8}, {"of", 8}, {"left", 5}, {"kernel", 10, true}}};
-  for (const KernelGroup& group : kernel_groups(comparison))
-    table.rows.push_back({{Name{list_of(group.layers, most_names)}, group.finding.equal_bits, group.finding.compared,
-                           group.finding.members_left, group.text}});
+  Table table{{{"layers", width_of_layers, true},
+               {"equal", 8},
+               {"of", 8},
+               {"left", 5},
+               {"family", 6},
+               {"by chance", 9},
+               {"kernel", 10, true}}};
+  std::vector<std::string> unexplained;
+  for (const KernelGroup& group : kernel_groups(comparison)) {
+    const KernelFinding& found = group.finding;
+    table.rows.push_back({{Name{list_of(group.layers, most_names)}, found.equal_bits, found.compared,
+                           found.members_left, found.family, chance_cell(found), group.text}});
+    if (!found.kernel) unexplained.insert(unexplained.end(), group.layers.begin(), group.layers.end());
+  }
   if (table.rows.empty()) return {};
-  return {
+  Section section = {
       Paragraph{"Kernels", Style::heading},
       Paragraph{
           "How products, sums and means were formed, from the bits of the run: the simplest member of a family that "
-          "gives all numbers, and how many members do (docs/explain.md)."},
+          "gives all numbers. Equal of so many numbers; left: members that give all of them, of so many in the "
+          "family; by chance: how many would (docs/explain.md)."},
       std::move(table)};
+  if (!unexplained.empty())
+    section.push_back(Paragraph{
+        fmt::format(
+            "No member of the family gives the numbers of {}: they were formed in another way, or were changed.",
+            list_of(unexplained, most_names)),
+        Style::warning});
+  return section;
 }
 
 /// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".

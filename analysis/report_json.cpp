@@ -176,10 +176,18 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
                 "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
 }
 
+/// Null where a member gives all numbers, or the family was not compared.
+Json nearest_json(const KernelFinding& finding) {
+  if (!finding.nearest) return nullptr;
+  const KernelDifference& nearest = *finding.nearest;
+  return object("text"_key = describe(nearest.kernel, finding.k), "differing"_key = nearest.differing,
+                "most_ulps"_key = nearest.most_ulps, "first"_key = nearest.first);
+}
+
 Json kernel_search_json(const std::optional<KernelFinding>& finding) {
   if (!finding) return nullptr;
   return object("family"_key = finding->family, "equal_bits"_key = finding->equal_bits, "of"_key = finding->compared,
-                "reason"_key = text_or_null(finding->why_not));
+                "nearest"_key = nearest_json(*finding), "reason"_key = text_or_null(finding->why_not));
 }
 
 /// The nodes of the model that a layer stands for, where these are several.

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/probe_report.hpp"
+#include "analysis/progress.hpp"
 #include "cli/common.hpp"
 #include "cli/files.hpp"
 #include "cli/outputs.hpp"
@@ -68,10 +70,21 @@ void check_probe(const ProbeSettings& settings, const CLI::App& app) {
                     "the kernel is another program's; say its order by --expect");
   require_without(app, "--blas", {"--exchange"}, "name one kernel");
   require_with(app, "--sum", {"--exchange"}, "sums are those of another program");
-  require_without(app, "--determinism", {"--export", "--expect", "--sum"},
+  require_without(app, "--determinism", {"--export", "--expect"},
                   "calls are repeated and compared; no order is looked for");
   if (settings.run.arithmetic == "fp64")
     throw InvalidArgument("probe: --arithmetic fp64: kernels of float32 numbers are probed; choose another one");
+}
+
+/// The same kernel, which shows that it works, and stops where the user interrupts.
+template <class Result, class... Arguments>
+std::function<Result(Arguments...)> watched(std::function<Result(Arguments...)> call, analysis::Progress& progress) {
+  if (!call) return call;
+  return [call, &progress, calls = std::int64_t{0}](Arguments... arguments) mutable {
+    if (interrupted()) throw Interrupted("interrupted");
+    progress.update(calls++);
+    return call(arguments...);
+  };
 }
 
 ProbedKernel probed_kernel(const ProbeSettings& settings) {
@@ -90,7 +103,8 @@ analysis::ProbedShape probe_shape(const ProbeSettings& settings, const ProbedKer
   analysis::ProbedShape probed;
   probed.shape = shape;
   if (settings.determinism > 0)
-    probed.repeated = repeat_product(kernel.product, shape, settings.determinism, settings.options.seed);
+    probed.repeated = kernel.sum ? repeat_sum(kernel.sum, shape.m, shape.k, settings.determinism, settings.options.seed)
+                                 : repeat_product(kernel.product, shape, settings.determinism, settings.options.seed);
   else
     probed.findings = kernel.sum ? probe_sum(kernel.sum, shape.m, shape.k, settings.options)
                                  : probe_product(kernel.product, shape, settings.options);
@@ -113,19 +127,23 @@ int run_probe(ProbeSettings settings, const CLI::App& app) {
   const std::vector<ProductShape> shapes = shapes_of(settings);
   if (!settings.exported.empty() && shapes.size() > 1)
     throw InvalidArgument("probe: --export writes the arithmetic of one shape; leave --batch out, or give one");
-  const ProbedKernel kernel = probed_kernel(settings);
+  ProbedKernel kernel = probed_kernel(settings);
+  analysis::Progress progress("probing", !settings.outputs.quiet, "calls");
+  kernel.product = watched(kernel.product, progress);
+  kernel.sum = watched(kernel.sum, progress);
   analysis::ProbeReport report;
   report.kernel = kernel.name;
   report.declared = kernel.declared;
   report.is_sum = settings.is_sum;
   if (!settings.expected.empty())
     report.expected = parse_summation_order(settings.expected);
-  else if (kernel.declared && !kernel.declared->tensor_core && kernel.declared->order.gives_partial_sums())
+  else if (kernel.declared && kernel.declared->order.gives_partial_sums())
     report.expected = kernel.declared->order;
   if (report.expected && !report.expected->gives_partial_sums())
     throw InvalidArgument("probe: --expect " + settings.expected + ": name an order that says which sums are formed");
   settings.options.expected = report.expected.value_or(SummationOrder{});
   for (const ProductShape& shape : shapes) report.shapes.push_back(probe_shape(settings, kernel, shape));
+  progress.clear();
   report.command = settings.command;
   report.date = now_utc();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -154,6 +172,8 @@ Verb::Run add_probe(CLI::App& app, const std::string& command_line) {
   app.add_option("--determinism", settings->determinism, "Make this many calls with the same numbers, compare all bits")
       ->check(CLI::Range(2, 1 << 30));
   add_option(app, "--calls", settings->options.calls, "Calls for the masks of one tree, at most", counts());
+  add_option(app, "--seconds", settings->options.seconds, "For these, at most, as the calls before tell",
+             CLI::PositiveNumber);
   add_option(app, "--seed", settings->options.seed, "Of the data", seeds());
   settings->outputs.add_json_to(app,
                                 "Write what was found as JSON to this file (-: standard output, instead of the text)");

@@ -30,7 +30,8 @@ struct LaneGroup {
   std::vector<float> a, b;  ///< [k, sum_lanes] as recorded
   Lanes addend = {};        ///< beta times the bias, rounded
   Lanes recorded = {};
-  std::size_t count = 0;  ///< lanes in use
+  std::array<std::int64_t, sum_lanes> places = {};  ///< in the result
+  std::size_t count = 0;                            ///< lanes in use
 };
 
 /// The axes that a mean is taken over; empty: the op is none.
@@ -165,6 +166,7 @@ public:
     }
     group.recorded[lane] = take(y_[static_cast<std::size_t>(e)]);
     group.addend[lane] = addend_.empty() ? 0.0f : addend_[static_cast<std::size_t>(e)];
+    group.places[lane] = e;
     group.count += is_usable ? 1 : 0;
     return is_usable;
   }
@@ -249,33 +251,62 @@ public:
 
   /// By member: the lanes with the recorded number.
   std::vector<std::uint32_t> masks(const MembersOfChains& shared, GroupReadings& readings) const {
+    std::vector<std::uint32_t> all;
+    for_each_member(shared, readings, [&](const Lanes& numbers) {
+      std::uint32_t equal = 0;
+      for (std::size_t lane = 0; lane < group_.count; ++lane)
+        equal |= (numbers[lane] == group_.recorded[lane] ? 1U : 0U) << lane;
+      all.push_back(equal);
+    });
+    return all;
+  }
+
+  /// Adds what the first member gives in place of the recorded numbers. `before`: numbers of the result in earlier
+  /// evaluations.
+  void add_differences(const MembersOfChains& shared, GroupReadings& readings, std::int64_t before,
+                       KernelDifference& difference) const {
+    constexpr double most = 0x1p53;
+    const Format& stored = format(sums_.stored());
+    for_each_member(shared, readings, [&](const Lanes& numbers) {
+      for (std::size_t lane = 0; lane < group_.count; ++lane) {
+        const double recorded = group_.recorded[lane], distance = std::abs(numbers[lane] - recorded);
+        if (distance == 0.0) continue;
+        ++difference.differing;
+        const double ulps = distance / ulp(recorded, stored);
+        difference.most_ulps = std::max(difference.most_ulps, ulps <= most ? ulps : most);
+        const std::int64_t place = before + group_.places[lane];
+        difference.first = difference.first < 0 ? place : std::min(difference.first, place);
+      }
+    });
+  }
+
+private:
+  /// Calls visit(numbers) with what each member gives.
+  template <class Visit>
+  void for_each_member(const MembersOfChains& shared, GroupReadings& readings, const Visit& visit) const {
     const std::int64_t k = sums_.plan().k;
     const SumSchedule schedule = schedule_of(shared.members.front().parts, k);
     const std::vector<float> chains =
         linalg::KernelSums(shared.members.front(), schedule)
             .parts(readings.as(shared.choice), shared.from_addend ? group_.addend.data() : nullptr);
-    std::vector<std::uint32_t> all;
     const SumParts* parts = nullptr;
     SumJoins joins;
     for (const ProductKernel& member : shared.members) {
       if (parts == nullptr || !(*parts == member.parts)) joins = joins_of(member.parts, k);
       parts = &member.parts;
-      all.push_back(mask(chains, joins, member));
+      visit(numbers(chains, joins, member));
     }
-    return all;
   }
 
-private:
-  std::uint32_t mask(const std::vector<float>& chains, const SumJoins& joins, const ProductKernel& member) const {
+  Lanes numbers(const std::vector<float>& chains, const SumJoins& joins, const ProductKernel& member) const {
     Lanes sums = linalg::combined(chains, joins, linalg::PartRounding(member),
                                   member.addend == AddendPlace::before_parts ? group_.addend.data() : nullptr);
-    std::uint32_t equal = 0;
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
       float sum = sums_.alpha() == 1.0f ? sums[lane] : sums_.alpha() * sums[lane];
       if (member.addend == AddendPlace::last && sums_.has_addend()) sum += group_.addend[lane];
-      equal |= (stored(scaled(sum, member.scaling)) == group_.recorded[lane] ? 1U : 0U) << lane;
+      sums[lane] = stored(scaled(sum, member.scaling));
     }
-    return equal;
+    return sums;
   }
 
   float scaled(float sum, Scaling scaling) const {
@@ -446,9 +477,10 @@ public:
 
   bool add(const Trace& evaluation) {
     if (rows_) return rows_->add(evaluation);
-    if (!finding_.why_not.empty() || (is_started_ && (finding_.members_left == 0 || products_left_ <= 0))) return false;
+    if (!finding_.why_not.empty() || (is_started_ && products_left_ <= 0)) return false;
     const RecordedSums product(graph_, node_, evaluation, together_);
     finding_.k = product.plan().k;
+    is_double_ = evaluation.arithmetic.accumulator == FormatId::fp64;
     if (!product.has_fractions()) {
       finding_.why_not = "its numbers are integers";
       return false;
@@ -465,6 +497,7 @@ public:
     Elements elements(product);
     if (!is_started_ && !start(product, evaluation, elements)) return false;
     confirm(product, elements);
+    numbers_before_ += product.size();
     return !(left_.empty() && mixed_.empty()) && finding_.compared - compared == product.size();
   }
 
@@ -473,6 +506,7 @@ public:
     KernelFinding finding = found();
     if (together_ == 0) return finding;
     if (finding.kernel) finding.kernel->channels_together = together_;
+    if (finding.nearest) finding.nearest->kernel.channels_together = together_;
     for (KernelShare& other : finding.others) other.kernel.channels_together = together_;
     for (ProductKernel& other : finding.alike) other.channels_together = together_;
     return finding;
@@ -483,7 +517,8 @@ private:
     KernelFinding finding = finding_;
     if (!finding.why_not.empty()) return finding;
     if (!is_started_) {
-      finding.why_not = "no sum has finite float32 operands and a finite result";
+      finding.why_not = is_double_ ? "the run is float64, and the family has kernels of float32 sums alone"
+                                   : "no sum has finite float32 operands and a finite result";
       return finding;
     }
     if (!mixed_.empty()) {
@@ -501,7 +536,9 @@ private:
       finding.equal_bits = finding.compared;
       finding.estimate_chance_hits = chance_hits(finding.compared);
     } else {
-      finding.equal_bits = most_equal_;
+      finding.equal_bits = finding.compared - nearest_.differing;
+      finding.nearest = nearest_;
+      finding.nearest->kernel = furthest_->members.front();
     }
     return finding;
   }
@@ -579,12 +616,14 @@ private:
       }
       for (const MembersOfChains& shared : left_) finding_.family += static_cast<std::int64_t>(shared.members.size());
       for (std::size_t i = 0; i < groups.size() && !left_.empty(); ++i)
-        keep_matching(product, groups[i], readings[i], i * sum_lanes);
+        keep_matching(product, groups[i], readings[i], static_cast<std::int64_t>(i * sum_lanes));
       left.insert(left.end(), std::make_move_iterator(left_.begin()), std::make_move_iterator(left_.end()));
     }
     left_ = std::move(left);
     for (const LaneGroup& group : groups) finding_.compared += static_cast<std::int64_t>(group.count);
     if (left_.empty()) mix(product, near_choices(product, evaluation.arithmetic, groups, readings), groups, readings);
+    for (std::size_t i = 0; i < groups.size() && left_.empty(); ++i)
+      Matching(product, groups[i]).add_differences(*furthest_, readings[i], numbers_before_, nearest_);
     count_left();
     return true;
   }
@@ -615,6 +654,7 @@ private:
         for (std::size_t g = 0; g < open.size(); ++g) count += std::popcount(masks[i][g] & open[g]);
         if (count > most) std::tie(best, most) = std::pair(i, count);
       }
+      if (mixed_.empty()) furthest_ = members[best];
       if (!(chance_hits(most) < most_by_chance)) break;
       mixed_.push_back({members[best], most});
       for (std::size_t g = 0; g < open.size(); ++g) open[g] &= ~masks[best][g];
@@ -645,19 +685,18 @@ private:
       one.numbers += std::popcount(given);
       open &= ~given;
     }
-    if (open == 0) return;
-    most_equal_ = finding_.compared + static_cast<std::int64_t>(group.count) - std::popcount(open);
-    mixed_.clear();
+    if (open != 0) mixed_.clear();
   }
 
-  /// Compares the members left with further numbers.
+  /// Compares the members left with further numbers; where there are none, the one that came furthest.
   void confirm(const RecordedSums& product, Elements& elements) {
-    for (LaneGroup group = elements.next(); group.count > 0 && finding_.members_left > 0 && products_left_ > 0;
-         group = elements.next()) {
+    for (LaneGroup group = elements.next(); group.count > 0 && products_left_ > 0; group = elements.next()) {
       GroupReadings readings(group, product.plan().k);
-      products_left_ -= product.plan().k * static_cast<std::int64_t>((left_.size() + mixed_.size()) * sum_lanes);
-      if (mixed_.empty()) keep_matching(product, group, readings, static_cast<std::size_t>(finding_.compared));
+      const std::size_t members = left_.empty() ? mixed_.size() + 1 : left_.size();
+      products_left_ -= product.plan().k * static_cast<std::int64_t>(members * sum_lanes);
+      if (!left_.empty()) keep_matching(product, group, readings, finding_.compared);
       if (!mixed_.empty()) confirm_mixed(product, group, readings);
+      if (left_.empty()) Matching(product, group).add_differences(*furthest_, readings, numbers_before_, nearest_);
       finding_.compared += static_cast<std::int64_t>(group.count);
       count_left();
     }
@@ -691,7 +730,8 @@ private:
   }
 
   /// Leaves the members that give all numbers of a group. `before`: numbers that they gave already.
-  void keep_matching(const RecordedSums& product, const LaneGroup& group, GroupReadings& readings, std::size_t before) {
+  void keep_matching(const RecordedSums& product, const LaneGroup& group, GroupReadings& readings,
+                     std::int64_t before) {
     const Matching matching(product, group);
     const auto all = static_cast<std::int64_t>(group.count);
     std::vector<MembersOfChains> left;
@@ -700,7 +740,10 @@ private:
       std::vector<ProductKernel> members;
       for (std::size_t i = 0; i < masks.size(); ++i) {
         const std::int64_t equal = std::popcount(masks[i]);
-        most_equal_ = std::max(most_equal_, static_cast<std::int64_t>(before) + equal);
+        if (before + equal > most_equal_) {
+          most_equal_ = before + equal;
+          furthest_ = {shared.choice, shared.engine, shared.from_addend, {shared.members[i]}};
+        }
         if (equal == all) {
           members.push_back(shared.members[i]);
         } else if (before == 0) {
@@ -719,8 +762,11 @@ private:
   std::size_t node_;
   std::int64_t most_work_, together_;
   std::int64_t products_left_;  ///< to confirm with
-  bool is_started_ = false;
-  std::int64_t most_equal_ = 0;       ///< of all numbers, that the last members left give
+  bool is_started_ = false, is_double_ = false;
+  std::int64_t most_equal_ = -1;  ///< numbers that a member gave, with all before those that it was last compared with
+  std::optional<MembersOfChains> furthest_;  ///< one member: that one, or the one that gives most of the first numbers
+  KernelDifference nearest_;                 ///< of `furthest_`, where no member gives all numbers alone
+  std::int64_t numbers_before_ = 0;          ///< of the result in earlier evaluations
   std::int64_t equal_of_others_ = 0;  ///< numbers of the first group that members give which do not give all of it
   std::int64_t others_ = 0;           ///< numbers that these were compared with
   std::optional<AllDealings> dealings_;

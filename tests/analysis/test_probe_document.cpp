@@ -4,6 +4,8 @@
 #include <string>
 
 #include "analysis/probe_report.hpp"
+#include "driftbound/trace/matrix_units.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 #include "support/json_schema.hpp"
 #include "support/text.hpp"
 
@@ -65,7 +67,10 @@ TEST_CASE("an order or an operand that is not as declared is a difference, and s
                  "keep 26 bits behind the largest addend are declared"));
   report.declared.reset();
   report.expected = parse_summation_order("sequential");
-  CHECK(contains(report.differences(report.shapes.front()).front(), "declared as sequential and found to be unknown"));
+  CHECK(report.differences(report.shapes.front()).empty());
+  report.expected = parse_summation_order("split-k:2");
+  CHECK(contains(report.differences(report.shapes.front()).front(),
+                 "declared as split-k:2 and found to be sequential: 8 terms added in steps of 4"));
   CHECK(document_of(report).exit_status == 1);
   report = {};
   report.kernel = "a kernel";
@@ -78,12 +83,77 @@ TEST_CASE("an order or an operand that is not as declared is a difference, and s
   CHECK(contains(to_text(document_of(report)), "1 of 5 calls differ from the first, in 1 elements. First: call 4"));
 }
 
-TEST_CASE("a tree is drawn with a circle for each node, and not where it is too large") {
+TEST_CASE("the kernel that a simulated matrix unit declares is what is found, and any other one is contradicted") {
+  struct Case {
+    const char *device, *arithmetic;
+  };
+  for (const Case& unit : {Case{"a100", "tf32"}, Case{"h100", "tf32"}, Case{"a100", "fp16"}, Case{"h100", "fp8_e4m3"}})
+    for (const char* order : {"sequential", "split-k:4", "blocked:64"}) {
+      CAPTURE(unit.device);
+      CAPTURE(unit.arithmetic);
+      CAPTURE(order);
+      const ArithmeticModel arithmetic =
+          simulated_arithmetic(unit.device, unit.arithmetic, parse_summation_order(order));
+      for (const std::int64_t n : {2, 7, 300}) {
+        ProbeReport report;
+        report.kernel = "unit";
+        report.declared = arithmetic;
+        report.expected = arithmetic.order;
+        ProbeOptions options;
+        options.expected = arithmetic.order;
+        const ProbeFindings findings = probe_product(product_call(cpu_evaluator(arithmetic)), {64, n, 2}, options);
+        report.shapes.push_back({findings.shape, findings, {}, 0.0});
+        const ProbedShape& probed = report.shapes.front();
+        const std::string headline = document_of(report).headline;
+        CHECK(report.differences(probed).empty());
+        if (n > 2) CHECK_MESSAGE(contains(headline, "AS DECLARED"), headline);  // sums of two do not tell steps
+        CHECK(to_string(findings.order) == order);
+        CHECK(to_string(arithmetic_of(findings, "unit").order) == order);
+        if (n < 300) continue;
+        for (const char* other : {"sequential", "split-k:4", "split-k:3", "blocked:64", "blocked:128", "pairwise"}) {
+          report.expected = parse_summation_order(other);
+          CHECK_MESSAGE(report.differences(probed).empty() == (std::string(other) == order), other);
+        }
+        report.expected = arithmetic.order;
+        for (const int change : {-1, 1}) {
+          report.declared = arithmetic;
+          report.declared->tensor_core->fraction_bits += change;
+          CHECK(contains(report.differences(probed).at(0), "behind the largest addend are declared"));
+          report.declared = arithmetic;
+          report.declared->tensor_core->block += change * arithmetic.tensor_core->block / 2;
+          CHECK(contains(report.differences(probed).at(0), "products that keep"));
+        }
+        // Of a unit without an order the least is declared.
+        report.declared = arithmetic;
+        report.declared->order = {};
+        report.declared->tensor_core->fraction_bits -= 1;
+        report.declared->tensor_core->block /= 2;
+        CHECK(report.differences(probed).empty());
+      }
+    }
+}
+
+TEST_CASE("a tree is drawn with a circle for each node, a large one with groups of terms as one leaf") {
   const std::string svg = draw_tree(tree_of(parse_summation_order("pairwise"), 16));
   std::size_t circles = 0;
   for (std::size_t at = svg.find("<circle"); at != std::string::npos; at = svg.find("<circle", at + 1)) ++circles;
   CHECK(circles == 15);
   CHECK(contains(svg, ">15</text>"));
-  CHECK(draw_tree(tree_of(parse_summation_order("pairwise"), 1000)) == "");
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const std::string pairs = draw_tree(tree_of(parse_summation_order("pairwise"), 1024));
+  CHECK(count(pairs, "<circle") == 255);
+  CHECK(contains(pairs, ">0–3</text>"));
+  ProductKernel unit;
+  unit.matrix_unit.emplace().block = 8;
+  unit.parts.dealing.run = 128;
+  const std::string steps = draw_tree(tree_of(unit, 512));
+  CHECK(count(steps, "<circle") == 63);  // 15 with a running sum and 4 - 1 parts, each first step is a leaf
+  CHECK(contains(steps, ">504–511</text>"));
+  CHECK(count(draw_tree(tree_of(parse_summation_order("sequential"), 1000)), "<circle") == 255);
+  CHECK(contains(draw_tree(tree_of(parse_summation_order("lanes:128x1"), 1024)), ">0…768</text>"));
   CHECK(draw_tree(tree_of(parse_summation_order("pairwise"), 1)) == "");
 }

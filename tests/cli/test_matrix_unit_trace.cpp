@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -63,4 +65,40 @@ TEST_CASE("a report on a matrix unit's trace holds on a condition, and says whic
     CHECK(bound["theorem"] == "T-21");
     CHECK(contains(bound["condition"].get<std::string>(), "at least 8 exact products"));
   }
+}
+
+TEST_CASE("a report says how many kernels give a product, of how many, and by chance, and which product none gives") {
+  const TemporaryFolder folder;
+  const std::string siren = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/siren.onnx";
+  const std::string file = folder.file("t.safetensors");
+  CHECK(run_program("capture " + siren + " --backend sim --device h100 --arithmetic tf32 --samples 64 -o " + file)
+            .status == 0);
+  const std::string report = "report " + siren + " --trace " + file + " --explain-kernels";
+  const ProgramResult explained = run_program(report);
+  CHECK(contains(explained.out, "by chance"));
+  CHECK(contains(explained.out, "family"));
+  CHECK_FALSE(contains(explained.out, "No member of the family"));
+
+  Trace trace = read_trace(load_model(siren), sha256_of_file(siren), file);
+  const auto product = std::find_if(trace.layers.begin(), trace.layers.end(),
+                                    [](const LayerTrace& one) { return contains(one.name, "hidden2/Gemm"); });
+  REQUIRE(product != trace.layers.end());
+  const Tensor<double> numbers = product->output.to_double();
+  Tensor<float> changed(numbers.shape, {numbers.values.begin(), numbers.values.end()});
+  changed.values[100] = std::nextafter(changed.values[100], 1e9F);
+  product->output = StoredTensor::from(changed);
+  write_trace(trace, file);
+  const ProgramResult text = run_program(report);
+  CHECK(contains(text.out, "No member of the family gives the numbers of"));
+  const auto json = nlohmann::json::parse(run_program(report + " --json -").out);
+  CHECK(schema_errors(schema_file, json) == "");
+  const auto& layer = json["layers"][static_cast<std::size_t>(product - trace.layers.begin())];
+  const auto& search = layer["kernel_search"];
+  CHECK(layer["kernel"].is_null());
+  CHECK(search["of"] == 64 * 64);
+  CHECK(search["equal_bits"] == 64 * 64 - 1);
+  CHECK(search["nearest"]["differing"] == 1);
+  CHECK(search["nearest"]["most_ulps"] == 1.0);
+  CHECK(search["nearest"]["first"] == 100);
+  CHECK(json["layers"][0]["kernel_search"]["nearest"].is_null());
 }

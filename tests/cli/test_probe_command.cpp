@@ -37,6 +37,23 @@ TEST_CASE("probe finds the declared order of the CPU, for every batch size, and 
   CHECK(probed("--shape 16,100,3 --order sequential --expect sequential+fma", 1)["agrees"] == false);
 }
 
+TEST_CASE("probe finds the declared order of a simulated matrix unit, and contradicts another one") {
+  const TemporaryFolder folder;
+  const std::string simulated =
+      "probe --backend sim --device h100 --arithmetic tf32 --order split-k:4 --shape 64,512,2";
+  for (const std::string expected : {"", " --expect split-k:4"}) {
+    const ProgramResult result = run_program(simulated + expected + " --export " + folder.file("a.json"));
+    CHECK(result.status == 0);
+    CHECK(contains(result.out, "AS DECLARED, 512 terms: 4 blocks"));
+    const ArithmeticModel model = arithmetic_from_json(test::read_file(folder.file("a.json")));
+    CHECK(to_string(model.order) == "split-k:4");
+    CHECK(model.tensor_core.value().block == 8);
+  }
+  const ProgramResult result = run_program(simulated + " --expect split-k:8");
+  CHECK(result.status == 1);
+  CHECK(contains(result.out, "declared as split-k:8 and found to be blocked:128"));
+}
+
 TEST_CASE("probe exports the arithmetic, draws the tree and repeats calls") {
   const TemporaryFolder folder;
   const ProgramResult result =
@@ -64,6 +81,20 @@ TEST_CASE("the trees of OpenBLAS, where it is installed, give its bits") {
   const nlohmann::json json = nlohmann::json::parse(result.out);
   CHECK(schema_errors(probe_schema, json) == "");
   CHECK(json["shapes"][0]["findings"]["confirmed"] == true);
+}
+
+TEST_CASE(
+    "an interrupted probe ends at the next call with status 130, and refuses what takes too long before it begins") {
+  const std::string long_probe = "probe --backend cpu --shape 1,4096,1 --order pairwise --arithmetic fp32";
+  for (const char* signal : {"INT", "TERM"}) {
+    const ProgramResult result = run_program(long_probe, std::string("timeout -s ") + signal + " -k 20 0.3 ");
+    CHECK(result.status == 124);  // timeout's own, as the program did not have to be killed
+    CHECK_MESSAGE(contains(result.err, "interrupted; nothing was written"), result.err);
+  }
+  const ProgramResult refused =
+      run_program("probe --backend sim --device h100 --arithmetic fp16 --shape 4,17000,1 --calls 1000");
+  CHECK(refused.status == 3);
+  CHECK_MESSAGE(contains(refused.err, "take as many columns as rows"), refused.err);
 }
 
 TEST_CASE("probe says what it cannot do") {

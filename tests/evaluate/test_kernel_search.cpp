@@ -324,12 +324,26 @@ TEST_CASE("numbers that no member gives are not explained") {
   std::mt19937_64 random(3);
   MadeRun run(64, 96, 32, random);
   std::vector<float> y = run.computed_by(with_unit(FormatId::tf32, 25, 8));
+  std::int64_t differing = 0, first = -1;
+  std::string nearest;
   SUBCASE("one number in a thousand has another last bit") {
     for (std::size_t i = 500; i < y.size(); i += 1000) y[i] = std::nextafter(y[i], INFINITY);
+    nearest = describe(with_unit(FormatId::tf32, 25, 8), run.k);
+    differing = 2;
+    first = 500;
+  }
+  SUBCASE("numbers among the first that are compared have another last bit") {
+    for (const std::size_t i : {0U, 3U, 2047U}) y[i] = std::nextafter(y[i], INFINITY);
+    nearest = describe(with_unit(FormatId::tf32, 25, 8), run.k);
+    differing = 3;
+    first = 0;
   }
   SUBCASE("one of blocks of lanes has another last bit") {
     y = run.computed_by(blocks_of_lanes("slices:64/lanes:2x1+fma"));
     y[777] = std::nextafter(y[777], 0.0f);
+    nearest = describe(blocks_of_lanes("slices:64/lanes:2x1+fma"), run.k);
+    differing = 1;
+    first = 777;
   }
   SUBCASE("another order than any of the family's") {
     std::vector<std::size_t> order(static_cast<std::size_t>(run.k));
@@ -349,6 +363,20 @@ TEST_CASE("numbers that no member gives are not explained") {
   CHECK(found.members_left == 0);
   CHECK(found.equal_bits < found.compared);
   CHECK(found.why_not.empty());
+  CHECK(found.compared == 64 * 32);
+  REQUIRE(found.nearest.has_value());
+  CHECK(found.equal_bits == found.compared - found.nearest->differing);
+  if (differing == 0) return;
+  CHECK(found.nearest->differing == differing);
+  CHECK(found.nearest->most_ulps == 1.0);
+  CHECK(found.nearest->first == first);
+  CHECK(describe(found.nearest->kernel, found.k) == nearest);
+  KernelSearch search(run.graph, 0, 0);
+  CHECK_FALSE(search.add(run.trace));
+  CHECK_FALSE(search.add(run.trace));
+  CHECK(search.finding().compared == 2 * 64 * 32);
+  CHECK(search.finding().nearest->differing == 2 * differing);
+  CHECK(search.finding().nearest->first == first);
 }
 
 TEST_CASE("a product whose edges another kernel computed is explained by both") {
@@ -432,6 +460,9 @@ TEST_CASE("sums that say nothing are left out, and said to be") {
   MadeRun run(2, 8, 16, random);
   run.record(std::vector<float>(32, NAN));
   CHECK(run.searched().why_not == "no sum has finite float32 operands and a finite result");
+  run.trace.arithmetic = cpu_arithmetic("fp64", {});
+  CHECK(run.searched().why_not == "the run is float64, and the family has kernels of float32 sums alone");
+  run.trace.arithmetic = cpu_arithmetic("fp32", {});
   std::vector<float> y = run.computed_by(chains({}, Combination::sequential, true));
   y[3] = INFINITY;  // one number of many
   run.record(y);

@@ -12,6 +12,7 @@
 #include "driftbound/evaluate/probe.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/matrix_units.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 #include "support/load_errors.hpp"
 #include "support/text.hpp"
 
@@ -80,6 +81,27 @@ TEST_CASE("trees of orders that are dealt have these orders") {
       CHECK(order_of(tree).kind != SummationOrder::Kind::height);
     }
   }
+}
+
+TEST_CASE("trees of steps have the order that a matrix unit adds in") {
+  ArithmeticModel unit;
+  for (const int block : {4, 8, 32})
+    for (const char* order : {"sequential", "split-k:2", "split-k:4", "blocked:64", "blocked:96"})
+      for (const std::int64_t n : {1, 2, 3, 30, 100, 512}) {
+        CAPTURE(block);
+        CAPTURE(order);
+        CAPTURE(n);
+        unit.tensor_core = TensorCore{23, block};
+        unit.order = parse_summation_order(order);
+        const SummationTree tree = tree_of(kernel_of(unit, n), n);
+        CHECK(tree.products_at_once() == (n == 1 ? 0 : std::min<std::int64_t>(block, n)));
+        CHECK(order_of(tree, unit.order) == unit.order);
+        unit.order = order_of(tree);
+        CHECK(unit.order.gives_partial_sums());
+        CHECK(tree_of(kernel_of(unit, n), n).same_sums(tree));
+      }
+  CHECK(tree_of(kernel_of(unit, 40), 40).nodes.size() == 2);
+  CHECK(order_of(canonical_tree(8, {{0, 1, 2, 3}, {4, 5, 6}, {8, 9}, {10, 7}})) == SummationOrder{});
 }
 
 TEST_CASE("orders over many products" * doctest::test_suite("campaign")) {
@@ -413,6 +435,12 @@ TEST_CASE("what is no tree of sums is said, not guessed") {
                        doctest::Contains("too large to reveal"), Unsupported);
   CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp32", "pairwise"), {1, 64, 1}, {.calls = 20}),
                        doctest::Contains("more than 20 calls"), Unsupported);
+  // Where both operands hold a part of every mask, a call has as many masks as the smaller of m and n.
+  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp8_e5m2", "pairwise"), {64, 300, 1}, {.calls = 200}),
+                       doctest::Contains("(1 in a call, 299 calls at least"), Unsupported);
+  CHECK_THROWS_WITH_AS(probe_product(kernel_in("fp8_e5m2", "pairwise"), {64, 300, 1}, {.seconds = 1e-9}),
+                       doctest::Contains("take as many columns as rows"), Unsupported);
+  CHECK(probe_product(kernel_in("fp8_e5m2", "pairwise"), {64, 300, 64}, {.calls = 200}).is_confirmed());
 }
 
 TEST_CASE("kernels that fail, or return something else, are named") {
@@ -454,4 +482,14 @@ TEST_CASE("repeated calls are compared bit for bit") {
   CHECK(found.first_element == 6);
   CHECK(found.other == 2.0F);
   CHECK_THROWS_AS(repeat_product(sometimes, {4, 30, 5}, 1, 1), InvalidArgument);
+  calls = 0;
+  const auto sum_sometimes = [&calls](std::int64_t rows, std::int64_t, std::span<const float>) {
+    std::vector<float> sums(static_cast<std::size_t>(rows), 1.0F);
+    if (++calls == 2) sums[3] = 2.0F;
+    return sums;
+  };
+  const RepeatedCalls sums = repeat_sum(sum_sometimes, 4, 30, 5, 1);
+  CHECK(sums.differing_calls == 1);
+  CHECK(sums.first_call == 1);
+  CHECK(sums.first_element == 3);
 }

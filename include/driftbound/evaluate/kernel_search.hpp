@@ -19,6 +19,14 @@ struct KernelShare {
   std::int64_t numbers = 0;
 };
 
+/// How a kernel that does not give all numbers compared differs from them.
+struct KernelDifference {
+  ProductKernel kernel;
+  std::int64_t differing = 0;  ///< numbers
+  double most_ulps = 0.0;      ///< of the recorded number, in the format that results are stored in
+  std::int64_t first = -1;  ///< the smallest row-major place of such a number in the recorded result; -1: there is none
+};
+
 /// What a search for the kernel of one product, or of one sum of numbers, found.
 struct KernelFinding {
   /// The simplest member of the family that gives all numbers compared; empty: no member does.
@@ -29,8 +37,10 @@ struct KernelFinding {
   std::int64_t k = 0;                     ///< terms of a sum
   std::int64_t family = 0;                ///< members, those that form the same sums counted once
   std::int64_t members_left = 0;          ///< members that give all numbers compared, or do so together
-  std::int64_t equal_bits = 0;  ///< numbers that the kernel gives; without one, that the last members left give at most
-  std::int64_t compared = 0;    ///< numbers that were compared with the members left
+  std::int64_t equal_bits = 0;            ///< numbers that the kernel gives; without one, that `nearest` gives
+  std::int64_t compared = 0;              ///< numbers that were compared with the members left, then with `nearest`
+  /// Where no member gives all numbers of a product or a sum: the last one that gave all, or most of the first ones.
+  std::optional<KernelDifference> nearest = {};
   /// An estimate: expected members that give all numbers compared by chance, if each gave one as often as the members
   /// that are out do on average. Above 1: the bits do not tell.
   double estimate_chance_hits = 0.0;

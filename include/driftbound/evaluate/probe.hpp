@@ -27,6 +27,7 @@ using SumCall =
 
 struct ProbeOptions {
   std::int64_t calls = 20'000;   ///< of the kernel, at most, for the masks of one class of elements
+  double seconds = 300.0;        ///< for these, at most, as the calls before tell
   std::int64_t classes = 8;      ///< of elements whose trees are looked for, the largest ones
   std::int64_t verified = 512;   ///< elements of each class that are computed along its tree
   std::uint64_t seed = 1;        ///< of the data
@@ -54,8 +55,9 @@ struct SumRounding {
 /// A step of a matrix unit: several products, and a sum, added at once.
 struct StepArithmetic {
   std::int64_t block = 0;            ///< products added at once, at most
-  std::optional<int> fraction_bits;  ///< behind the largest addend that are kept; empty: at least 60
+  std::optional<int> fraction_bits;  ///< behind the largest addend that are kept; empty: at least `visible_bits`
   SumRounding sums;
+  int visible_bits = 60;  ///< behind the largest addend that operands can show
 };
 
 /// Elements of the result that are computed alike.
@@ -116,5 +118,8 @@ struct RepeatedCalls {
 /// Throws:    InvalidArgument for fewer than 2 calls, and as probe_product
 RepeatedCalls repeat_product(const ProductCall& kernel, const ProductShape& shape, std::int64_t calls,
                              std::uint64_t seed);
+/// The same of sums of the rows of one matrix.
+RepeatedCalls repeat_sum(const SumCall& kernel, std::int64_t rows, std::int64_t length, std::int64_t calls,
+                         std::uint64_t seed);
 
 }  // namespace driftbound

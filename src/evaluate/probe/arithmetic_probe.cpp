@@ -166,6 +166,7 @@ std::optional<StepArithmetic> find_steps(Caller& caller, const ProbedClass& prob
   if (!node) return std::nullopt;
   StepArithmetic steps;
   steps.block = index.tree().products_at_once();
+  steps.visible_bits = bits_behind(probed.reading);
   steps.fraction_bits = fraction_bits_of(caller, probed, index, *node);
   steps.sums.precision = precision_of_sum(caller, probed, index, *node);
   // A step before another one loses bits of its sum there: of few bits only a last step tells.

@@ -1,6 +1,7 @@
 #include "evaluate/probe/caller.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <exception>
 #include <utility>
@@ -106,6 +107,7 @@ std::string Caller::place() const {
 std::vector<float> Caller::operator()(std::span<const float> a, std::span<const float> b) {
   ++calls_;
   std::vector<float> c;
+  const auto start = std::chrono::steady_clock::now();
   try {
     c = kernel_(shape_, a, b);
   } catch (const Error&) {
@@ -115,6 +117,7 @@ std::vector<float> Caller::operator()(std::span<const float> a, std::span<const 
   } catch (const std::exception& error) {
     throw InvalidArgument("probe: the kernel failed (" + place() + "): " + error.what());
   }
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::int64_t expected = shape_.m * shape_.n;
   if (std::ssize(c) != expected)
     throw InvalidArgument("probe: the kernel returned " + std::to_string(c.size()) + " numbers instead of " +

@@ -19,6 +19,8 @@ public:
   const ProductShape& shape() const { return shape_; }
   bool has_right_operand() const { return has_right_operand_; }
   std::int64_t calls() const { return calls_; }
+  /// That one call took so far, on average.
+  double seconds_per_call() const { return seconds_ / static_cast<double>(calls_); }
 
   /// Throws:    InvalidArgument where the kernel fails or its result has another size
   std::vector<float> operator()(std::span<const float> a, std::span<const float> b);
@@ -33,6 +35,7 @@ private:
   ProductShape shape_;
   bool has_right_operand_;
   std::int64_t calls_ = 0;
+  double seconds_ = 0.0;
 };
 
 /// One sum to be formed: products are 0 but those named.

@@ -218,16 +218,32 @@ private:
     require_wide_range(probed.reading);
     const std::vector<MaskNumbers> numbers = mask_numbers(probed.reading);
     for (const MaskNumbers& one : numbers) require_exact_units(probed, one.unit);
-    const std::int64_t last_call = caller_.calls() + options_.calls;
+    const std::int64_t first_call = caller_.calls();
     const SummationTree tree = find_tree(shape().k, [&](const std::vector<Pair>& pairs) {
       const std::int64_t lanes = std::ssize(probed.lanes.where);
-      if (caller_.calls() + (std::ssize(pairs) + lanes - 1) / lanes > last_call)
-        throw Unsupported("probe: the masks of one tree take more than " + std::to_string(options_.calls) +
-                          " calls; take a shape with more rows, each of which holds a mask, or allow more calls");
+      require_few_calls(probed, caller_.calls() - first_call + (std::ssize(pairs) + lanes - 1) / lanes);
       return counts_below(probed, numbers[0], pairs);
     });
     require_other_masks_agree(probed, numbers[1], tree);
     return tree;
+  }
+
+  /// `calls`: for the masks of one tree, at least.
+  void require_few_calls(const ProbedClass& probed, std::int64_t calls) const {
+    const double seconds = static_cast<double>(calls) * caller_.seconds_per_call();
+    const bool are_few = calls <= options_.calls;
+    if (are_few && seconds <= options_.seconds) return;
+    const std::string rows_or_columns =
+        probed.lanes.across.empty()
+            ? "take a shape with more rows, each of which holds a mask"
+            : "operands with so few powers of two hold a mask in every row that has a column of its own: take as many "
+              "columns as rows, or more of both";
+    const std::string limit = are_few ? std::to_string(std::llround(options_.seconds)) + " seconds"
+                                      : std::to_string(options_.calls) + " calls";
+    throw Unsupported("probe: the masks of one tree take more than " + limit + " (" +
+                      std::to_string(std::ssize(probed.lanes.where)) + " in a call, " + std::to_string(calls) +
+                      " calls at least, some " + std::to_string(std::llround(std::ceil(seconds))) + " seconds); " +
+                      rows_or_columns + "; or a smaller k, or allow more (--calls, --seconds)");
   }
 
   void require_wide_range(const ProbedReading& reading) const {
@@ -337,16 +353,54 @@ private:
 
 namespace {
 
+/// Sums of rows, called like products.
+ProductCall as_product(const SumCall& kernel) {
+  return [kernel](const ProductShape& shape, std::span<const float> a, std::span<const float>) {
+    return kernel(shape.m, shape.k, a);
+  };
+}
+
+RepeatedCalls repeated(probe::Caller& caller, std::int64_t calls, std::uint64_t seed) {
+  if (calls < 2) throw InvalidArgument("probe: calls are compared from 2 on, not " + std::to_string(calls));
+  const ProductShape& shape = caller.shape();
+  probe::RandomNumbers random(seed);
+  const std::vector<float> a = random(shape.m * shape.k), b = random(shape.k * shape.n);
+  const std::vector<float> first = caller(a, b);
+  RepeatedCalls found;
+  found.calls = calls;
+  std::set<std::size_t> differing;
+  for (std::int64_t call = 1; call < calls; ++call) {
+    const std::vector<float> other = caller(a, b);
+    bool differs = false;
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      if (std::bit_cast<std::uint32_t>(first[i]) == std::bit_cast<std::uint32_t>(other[i])) continue;
+      if (found.first_call < 0) {
+        found.first_call = call;
+        found.first_element = static_cast<std::int64_t>(i);
+        found.first = first[i];
+        found.other = other[i];
+      }
+      differs = true;
+      differing.insert(i);
+    }
+    found.differing_calls += differs ? 1 : 0;
+  }
+  found.differing_elements = std::ssize(differing);
+  return found;
+}
+
 /// An order of all classes: the named one of them all, or any that is no higher than their trees.
 SummationOrder common_order(const ProbeFindings& findings) {
   std::int64_t height = 1;
-  bool are_equal = true;
+  bool are_equal = true, are_binary = true;
   for (const ElementClass& found : findings.classes) {
-    if (!found.tree || !found.tree->is_binary()) return {};
+    if (!found.tree) return {};
     height = std::max(height, found.tree->height());
     are_equal = are_equal && *found.tree == findings.tree();
+    are_binary = are_binary && found.tree->is_binary();
   }
-  return are_equal ? findings.order : SummationOrder{SummationOrder::Kind::height, height, false};
+  if (are_equal) return findings.order;
+  return are_binary ? SummationOrder{SummationOrder::Kind::height, height, false} : SummationOrder{};
 }
 
 }  // namespace
@@ -363,10 +417,7 @@ ProbeFindings probe_product(const ProductCall& kernel, const ProductShape& shape
 }
 
 ProbeFindings probe_sum(const SumCall& kernel, std::int64_t rows, std::int64_t length, const ProbeOptions& options) {
-  const auto product = [&](const ProductShape& shape, std::span<const float> a, std::span<const float>) {
-    return kernel(shape.m, shape.k, a);
-  };
-  probe::Caller caller(product, {rows, length, 1}, false);
+  probe::Caller caller(as_product(kernel), {rows, length, 1}, false);
   return probe::Prober(caller, options).run();
 }
 
@@ -419,32 +470,14 @@ ProductCall product_call(const Evaluator& evaluator) {
 
 RepeatedCalls repeat_product(const ProductCall& kernel, const ProductShape& shape, std::int64_t calls,
                              std::uint64_t seed) {
-  if (calls < 2) throw InvalidArgument("probe: calls are compared from 2 on, not " + std::to_string(calls));
   probe::Caller caller(kernel, shape, true);
-  probe::RandomNumbers random(seed);
-  const std::vector<float> a = random(shape.m * shape.k), b = random(shape.k * shape.n);
-  const std::vector<float> first = caller(a, b);
-  RepeatedCalls found;
-  found.calls = calls;
-  std::set<std::size_t> differing;
-  for (std::int64_t call = 1; call < calls; ++call) {
-    const std::vector<float> other = caller(a, b);
-    bool differs = false;
-    for (std::size_t i = 0; i < other.size(); ++i) {
-      if (std::bit_cast<std::uint32_t>(first[i]) == std::bit_cast<std::uint32_t>(other[i])) continue;
-      if (found.first_call < 0) {
-        found.first_call = call;
-        found.first_element = static_cast<std::int64_t>(i);
-        found.first = first[i];
-        found.other = other[i];
-      }
-      differs = true;
-      differing.insert(i);
-    }
-    found.differing_calls += differs ? 1 : 0;
-  }
-  found.differing_elements = std::ssize(differing);
-  return found;
+  return repeated(caller, calls, seed);
+}
+
+RepeatedCalls repeat_sum(const SumCall& kernel, std::int64_t rows, std::int64_t length, std::int64_t calls,
+                         std::uint64_t seed) {
+  probe::Caller caller(as_product(kernel), {rows, length, 1}, false);
+  return repeated(caller, calls, seed);
 }
 
 }  // namespace driftbound

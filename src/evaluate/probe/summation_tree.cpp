@@ -4,9 +4,12 @@
 #include <array>
 #include <bit>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 
 namespace driftbound {
 namespace {
@@ -39,17 +42,13 @@ public:
     const std::int64_t of_left = halves(first, left, fma);
     return add(of_left, halves(first + left, count - left, fma));
   }
-  /// Chains, whose sums are added.
-  void dealt(const SumSchedule& schedule, bool fma) {
+  /// Chains of additions, or of steps that add `block` products to the running sum, whose sums are added.
+  void dealt(const SumSchedule& schedule, bool fma, std::int64_t block = 1) {
     std::vector<std::int64_t> sums;
     std::size_t first = 0;
     for (const std::size_t end : schedule.ends) {
-      std::int64_t sum = schedule.terms[first];
-      for (std::size_t at = first + 1; at < end; ++at) {
-        sum = add(sum, schedule.terms[at]);
-        fused_[schedule.terms[at]] = fma;
-      }
-      sums.push_back(sum);
+      sums.push_back(steps(std::span(schedule.terms).subspan(first, end - first), block));
+      for (std::size_t at = first + 1; at < end; ++at) fused_[schedule.terms[at]] = fma;
       first = end;
     }
     for (const SumJoins::Join& join : schedule.joins.list) sums[join.to] = add(sums[join.to], sums[join.from]);
@@ -61,6 +60,18 @@ public:
   }
 
 private:
+  std::int64_t steps(std::span<const std::uint32_t> terms, std::int64_t block) {
+    std::vector<std::int64_t> step;
+    for (std::size_t first = 0; first < terms.size(); first += place(block)) {
+      const std::span<const std::uint32_t> now = terms.subspan(first, std::min(place(block), terms.size() - first));
+      step.insert(step.end(), now.begin(), now.end());
+      if (step.size() == 1) continue;
+      nodes_.push_back(std::move(step));
+      step = {leaves_ + std::ssize(nodes_) - 1};
+    }
+    return step.front();
+  }
+
   std::int64_t leaves_;
   std::vector<std::vector<std::int64_t>> nodes_;
   std::vector<bool> fused_;
@@ -138,7 +149,24 @@ private:
   std::vector<std::int64_t> smallest_;
 };
 
+/// The tree of an order in steps of `block` products; empty where no matrix unit adds in that order.
+std::optional<SummationTree> tree_in_steps(const SummationOrder& order, std::int64_t n, std::int64_t block) {
+  ArithmeticModel unit;
+  unit.tensor_core.emplace().block = static_cast<int>(block);
+  const bool is_one_block = order.kind == SummationOrder::Kind::blocked && order.parameter >= n;
+  unit.order = is_one_block ? SummationOrder{SummationOrder::Kind::sequential} : order;
+  try {
+    return tree_of(kernel_of(unit, n), n);
+  } catch (const Unsupported&) {
+    return std::nullopt;
+  }
+}
+
 bool agrees(const SummationTree& tree, const SummationOrder& order) {
+  if (!tree.is_binary()) {
+    const std::optional<SummationTree> declared = tree_in_steps(order, tree.leaves, tree.products_at_once());
+    return declared && tree.same_sums(*declared);
+  }
   const SummationTree declared = tree_of(order, tree.leaves);
   return tree.same_sums(declared) && (tree.fused.empty() || tree.fused == declared.fused);
 }
@@ -241,15 +269,25 @@ SummationTree tree_of(const SummationOrder& order, std::int64_t n) {
   return std::move(writer).tree();
 }
 
+SummationTree tree_of(const ProductKernel& kernel, std::int64_t n) {
+  if (n < 1) throw InvalidArgument("summation tree: a sum has at least one product, not " + std::to_string(n));
+  TreeWriter writer(n);
+  writer.dealt(schedule_of(kernel.parts, n), kernel.fma, kernel.matrix_unit ? kernel.matrix_unit->block : 1);
+  SummationTree tree = std::move(writer).tree();
+  if (kernel.matrix_unit) tree.fused.clear();
+  return tree;
+}
+
 SummationOrder order_of(const SummationTree& tree, const SummationOrder& preferred) {
   using Kind = SummationOrder::Kind;
   if (preferred.gives_partial_sums() && agrees(tree, preferred)) return preferred;
   std::vector<SummationOrder> candidates = {{Kind::sequential, 0, false}, {Kind::pairwise, 0, false}};
-  if (tree.leaves > 1 && tree.is_binary()) {
+  if (tree.leaves > 1) {
     const std::int64_t block = first_block(tree);
     candidates.push_back({Kind::blocked, block, false});
     candidates.push_back({Kind::split_k, (tree.leaves + block - 1) / block, false});
-    for (const SummationOrder& order : dealt_candidates(block)) candidates.push_back(order);
+    if (tree.is_binary())
+      for (const SummationOrder& order : dealt_candidates(block)) candidates.push_back(order);
   }
   for (SummationOrder order : candidates)
     for (const bool fma : {false, true}) {

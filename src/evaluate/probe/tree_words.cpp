@@ -7,6 +7,7 @@
 #include <string>
 
 #include "driftbound/evaluate/summation_tree.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 
 namespace driftbound {
 namespace {
@@ -143,14 +144,9 @@ SummationTree halves_apart(std::int64_t n) {
 
 /// `width` products and the running sum at a time.
 SummationTree in_steps(std::int64_t n, std::int64_t width) {
-  Nodes nodes;
-  for (std::int64_t first = 0; first < n; first += width) {
-    std::vector<std::int64_t> step;
-    if (first > 0) step.push_back(n + std::ssize(nodes) - 1);
-    for (std::int64_t k = first; k < std::min(n, first + width); ++k) step.push_back(k);
-    nodes.push_back(std::move(step));
-  }
-  return canonical_tree(n, nodes);
+  ProductKernel kernel;
+  kernel.matrix_unit.emplace().block = static_cast<int>(width);
+  return tree_of(kernel, n);
 }
 
 /// A pattern that has a name.
