@@ -358,6 +358,21 @@ void note_rounding(const AlignedNumbers& numbers, DriftSource& source) {
   source.is_declared = float_format(source.is_first_rounded ? numbers.a.type() : numbers.b.type()) == to;
 }
 
+/// The values that a computed one follows from, directly or by moves.
+std::set<std::string> read_in(const RecordedRun& run, const std::set<std::string>& computed) {
+  std::set<std::string> ids;
+  const std::vector<Record>& records = run.records();
+  for (std::size_t i = records.size(); i-- > 0;) {
+    const bool leads_on = std::any_of(records[i].results.begin(), records[i].results.end(), [&](const auto& id) {
+      return id && (ids.count(*id) != 0 || computed.count(*id) != 0);
+    });
+    if (!leads_on) continue;
+    for (const std::optional<std::string>& id : records[i].operands)
+      if (id) ids.insert(*id);
+  }
+  return ids;
+}
+
 class RunComparer {
 public:
   RunComparer(const JudgedRun& a, const JudgedRun& b, const DriftOptions& options, RunAlignment alignment)
@@ -1176,8 +1191,11 @@ private:
 
   void name_what_is_alone() {
     const auto name = [&](const RecordedRun& run, const LayersOf& layers, const std::vector<RecordedResult>& results,
-                          const std::set<std::string>& leads, const std::map<std::string, std::string>& from) {
-      const std::set<std::string> read = read_in(run);
+                          const std::set<std::string>& of_both, const std::map<std::string, std::string>& from) {
+      const std::set<std::string> leads = leading_to(run, of_both);
+      std::set<std::string> computed = of_both;
+      for (const RecordedResult& at : results) computed.insert(id_of(run, at));
+      const std::set<std::string> read = read_in(run, computed);
       std::vector<DriftAlone> alone;
       for (const RecordedResult& at : results) {
         const Record& record = run.records()[at.record];
@@ -1202,8 +1220,8 @@ private:
       of_a.insert(id_of(run_a_, one.a));
       of_b.insert(id_of(run_b_, one.b));
     }
-    drift_.only_a = name(run_a_, layers_a_, alignment_.only_a, leading_to(run_a_, of_a), from_unmatched_a_);
-    drift_.only_b = name(run_b_, layers_b_, alignment_.only_b, leading_to(run_b_, of_b), from_unmatched_b_);
+    drift_.only_a = name(run_a_, layers_a_, alignment_.only_a, of_a, from_unmatched_a_);
+    drift_.only_b = name(run_b_, layers_b_, alignment_.only_b, of_b, from_unmatched_b_);
     drift_.sources_only_a = alignment_.sources_only_a;
     drift_.sources_only_b = alignment_.sources_only_b;
   }
@@ -1235,14 +1253,6 @@ private:
           if (id) from.emplace(*id, source);
       }
     return from;
-  }
-
-  static std::set<std::string> read_in(const RecordedRun& run) {
-    std::set<std::string> ids;
-    for (const Record& record : run.records())
-      for (const std::optional<std::string>& id : record.operands)
-        if (id) ids.insert(*id);
-    return ids;
   }
 
   /// Whether a run may have a result of this record alone because it goes on longer, with other tokens or more of them.
@@ -1299,16 +1309,25 @@ private:
 namespace {
 
 /// Pairs of results by which there is a bug, and which may be no pairs: the runs compute them by other ops, or from other
-/// operands, as a scale that one run splits over both factors.
-std::set<std::size_t> doubtful_pairs(const RunsDrift& drift, const RunAlignment& alignment) {
+/// operands, as a scale that one run splits over both factors. What no other numbers are made of stays: the runs must
+/// agree there in the end.
+std::set<std::size_t> doubtful_pairs(const RunsDrift& drift, const RunAlignment& alignment, const RecordedRun& a) {
   std::set<std::size_t> doubtful;
+  std::set<std::string> computed;
+  const auto add = [&](RecordedResult at) {
+    if (const std::string id = id_of(a, at); is_float(a.type_of(id))) computed.insert(id);
+  };
+  for (const AlignedResult& one : alignment.results) add(one.a);
+  for (const RecordedResult& at : alignment.only_a) add(at);
+  const std::set<std::string> read = read_in(a, computed);
   for (std::size_t i = 0; i < drift.ops.size(); ++i) {
     const AlignedResult& one = alignment.results[i];
     const DriftOp& op = drift.ops[i];
     const bool is_scale = one.kind == "Mul" || one.kind == "Div";
     const bool may_be_others = op.op != op.op_b || one.operands != OperandsAre::same || is_scale;
     const bool hold_alone = op.a != Status::violated && op.b != Status::violated;
-    if (op.verdict == DriftVerdict::bug && may_be_others && hold_alone) doubtful.insert(i);
+    if (op.verdict == DriftVerdict::bug && may_be_others && hold_alone && read.count(id_of(a, one.a)) != 0)
+      doubtful.insert(i);
   }
   return doubtful;
 }
@@ -1336,15 +1355,16 @@ RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOption
   RunsDrift drift = RunComparer(a, b, options, *alignment).compare(), without = drift;
   if (!drift.not_as_b.empty() || !alignment->steps.empty()) return drift;
   // Where more is as expected without these pairs, by what the networks compute between the others, they are none.
-  constexpr int most_rounds = 8;  // what is behind such a pair may be none, too
+  constexpr int most_rounds = 8, few_rounds = 2;  // what is behind such a pair may be none, too
   const std::size_t open = open_in(drift);
   for (int round = 0; round < most_rounds; ++round) {
-    const std::set<std::size_t> doubtful = doubtful_pairs(without, *alignment);
+    const std::set<std::size_t> doubtful = doubtful_pairs(without, *alignment, *a.run);
     if (doubtful.empty()) break;
     alignment = without_pairs(*alignment, doubtful);
     without = RunComparer(a, b, options, *alignment).compare();
     // A fault beside such pairs is a bug at few ops.
-    const bool explains_more = without.verdict < DriftVerdict::bug || 2 * bugs_in(without) < bugs_in(drift);
+    const bool names_it = round < few_rounds && 2 * bugs_in(without) < bugs_in(drift);
+    const bool explains_more = without.verdict < DriftVerdict::bug || names_it;
     if (open_in(without) <= open && explains_more) drift = without;
     if (without.verdict < DriftVerdict::bug) break;
   }
