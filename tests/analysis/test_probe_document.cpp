@@ -83,7 +83,8 @@ TEST_CASE("an order or an operand that is not as declared is a difference, and s
   CHECK(contains(to_text(document_of(report)), "1 of 5 calls differ from the first, in 1 elements. First: call 4"));
 }
 
-TEST_CASE("the kernel that a simulated matrix unit declares is what is found, and any other one is contradicted") {
+TEST_CASE("the kernel that a simulated matrix unit declares is what is found, and any other one is contradicted" *
+          doctest::test_suite("campaign")) {
   struct Case {
     const char *device, *arithmetic;
   };
