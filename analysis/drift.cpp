@@ -407,6 +407,7 @@ public:
     find_numbers_for_choices();
     judge_in_network();
     compare_decisions();
+    note_unjudged();
     for (std::size_t i = 0; i < drift_.ops.size(); ++i) settle_op(i);
     name_what_is_alone();
     find_culprit(drift_);
@@ -725,7 +726,7 @@ private:
         op.difference = difference_of(*numbers, scores_.count(place) != 0);
         const bool differs = !op.difference->is_zero();
         if (differs && (draws || is_drawn)) drawn_.insert(place);
-        if (differs && is_choice_of_both && !alignment_.steps.empty() && reads_integers_alone(record_a)) {
+        if (differs && is_choice_of_both && !alignment_.steps.empty() && reads_integers_alone(run_a_, record_a)) {
           op.difference.reset();  // as positions in a window: what reads them is compared
         } else if (differs && is_choice_of_both) {
           if (parts_at_source_) drift_.parting.reset();  // which follows from this choice
@@ -751,10 +752,10 @@ private:
     }
   }
 
-  /// Whether a record chooses nothing, but computes integers from integers.
-  bool reads_integers_alone(const Record& record) const {
+  /// Whether a record chooses nothing, but computes integers from integers, or makes constants.
+  static bool reads_integers_alone(const RecordedRun& run, const Record& record) {
     return std::none_of(record.operands.begin(), record.operands.end(), [&](const std::optional<std::string>& id) {
-      return id && run_a_.has(*id) && is_float(run_a_.type_of(*id));
+      return id && run.has(*id) && is_float(run.type_of(*id));
     });
   }
 
@@ -1099,7 +1100,7 @@ private:
                           options_.audit.draws == 0 && evidence.other_function.empty();
     if (!is_known || reads_others) return "";
     const bool are_both_judged = evidence.a != nullptr && evidence.b != nullptr;
-    const bool has_inputs = op.from_input_a && op.from_input_b;
+    const bool has_inputs = op.from_input_a && op.from_input_b && !follows_unjudged(one);
     const bool prefers_inputs = !alignment_.steps.empty() && has_inputs;
     const bool has_operands = rows && op.has_same_operands && evidence.is_same_op && are_both_judged && !prefers_inputs;
     if (!has_inputs && !has_operands) return "";
@@ -1136,6 +1137,36 @@ private:
       return found->second;
     const auto found = from_unmatched_b_.find(id_of(run_b_, one.b));
     return found == from_unmatched_b_.end() ? "" : found->second;
+  }
+
+  /// Notes what follows from results that are not judged and whose numbers may differ: errors from the input on then begin
+  /// at other numbers in each run. Results that are made of no numbers are constants.
+  void note_unjudged() {
+    std::vector<std::string> of_a, of_b;
+    const auto add = [](const RecordedRun& run, RecordedResult at, std::vector<std::string>& ids) {
+      if (!reads_integers_alone(run, run.records()[at.record])) ids.push_back(id_of(run, at));
+    };
+    for (std::size_t i = 0; i < drift_.ops.size(); ++i) {
+      const DriftOp& op = drift_.ops[i];
+      if (op.difference && op.difference->is_zero() && op.difference->masked == 0) continue;
+      if (op.a == Status::not_checked) add(run_a_, alignment_.results[i].a, of_a);
+      if (op.b == Status::not_checked) add(run_b_, alignment_.results[i].b, of_b);
+    }
+    const auto add_alone = [&](const RecordedRun& run, const LayersOf& layers, const std::vector<RecordedResult>& alone,
+                               std::vector<std::string>& ids) {
+      for (const RecordedResult& at : alone) {
+        const LayerSummary* layer = layers.at(at);
+        if (layer == nullptr || layer->status == Status::not_checked) add(run, at, ids);
+      }
+    };
+    add_alone(run_a_, layers_a_, alignment_.only_a, of_a);
+    add_alone(run_b_, layers_b_, alignment_.only_b, of_b);
+    from_unjudged_a_ = following_from(run_a_, of_a);
+    from_unjudged_b_ = following_from(run_b_, of_b);
+  }
+
+  bool follows_unjudged(const AlignedResult& one) const {
+    return from_unjudged_a_.count(id_of(run_a_, one.a)) != 0 || from_unjudged_b_.count(id_of(run_b_, one.b)) != 0;
   }
 
   /// The first of the values from outside that an op reads whose numbers differ and that is such a one.
@@ -1228,13 +1259,7 @@ private:
 
   /// The values of a run from which one of these follows, and these.
   static std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> ids) {
-    const std::vector<Record>& records = run.records();
-    for (std::size_t i = records.size(); i-- > 0;) {
-      const auto is_needed = [&](const std::optional<std::string>& id) { return id && ids.count(*id) != 0; };
-      if (!std::any_of(records[i].results.begin(), records[i].results.end(), is_needed)) continue;
-      for (const std::optional<std::string>& id : records[i].operands)
-        if (id) ids.insert(*id);
-    }
+    ids.merge(read_in(run, ids));
     return ids;
   }
 
@@ -1296,6 +1321,7 @@ private:
   std::set<std::size_t> follow_choice_;           ///< ops that choose otherwise, and what follows from them
   /// By id: which of the values from outside that the other run has not a value of a run follows from.
   std::map<std::string, std::string> from_unmatched_a_, from_unmatched_b_;
+  std::map<std::string, std::string> from_unjudged_a_, from_unjudged_b_;  ///< the same of results that are not judged
   std::set<std::size_t> drawn_;                    ///< ops whose numbers both runs draw, and what follows from them
   std::set<std::size_t> for_choices_;              ///< of these, those that nothing but choices follows from
   bool parts_at_source_ = false;                   ///< DriftParting is of tokens that a step reads from outside

@@ -222,7 +222,10 @@ AlignedRows rows_in_part(const Sequences& a, const Sequences& b, bool keep_place
 /// the other's, in stretches that are texts. Each token is then a row.
 /// Returns:   empty where there are no such texts
 std::optional<AlignedRows> texts_in_a_row(const Sequences& a, const Sequences& b) {
-  const StoredTensor in_a = reshaped(a.tensor, {a.positions}), in_b = reshaped(b.tensor, {b.positions});
+  const auto one_axis = [](const Sequences& of) {
+    return reshaped(of.tensor, {of.positions, static_cast<std::int64_t>(of.tensor.size()) / of.positions});
+  };
+  const StoredTensor in_a = one_axis(a), in_b = one_axis(b);
   AlignedRows rows{a.positions, b.positions, rows_with_same_bytes(in_a, in_b)};
   std::set<std::int64_t> of_a;
   for (std::size_t first = 0, next = 0; first < rows.of_b.size(); first = next) {

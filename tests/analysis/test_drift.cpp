@@ -465,6 +465,28 @@ TEST_CASE("Elements of scores that both runs mask are not compared: the softmax 
   CHECK(drift_between(steep, flat).verdict == DriftVerdict::bug);
 }
 
+TEST_CASE("What follows from an op that is not judged is no bug for what that op differs by") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, float factor) {
+    RecordingWriter writer;
+    const Matrix x = rows_of_input(4);
+    Matrix y = x, z = x;
+    for (float& value : y.values) value *= factor;
+    for (std::size_t i = 0; i < z.size(); ++i) z.values[i] = std::exp(y.values[i]);
+    for (const auto& [id, tensor] : {std::pair<const char*, const Matrix*>{"x", &x}, {"y", &y}, {"z", &z}})
+      writer.value(id, StoredTensor::from(*tensor));
+    writer.record("mine::op", {"x"}, {"y"}, {}, "mine");
+    writer.record("aten::exp", {"y"}, {"z"}, {}, "act");
+    writer.write(folder.file(name));
+    return folder.file(name);
+  };
+  const RecordedRun a(write("a.safetensors", 1.0F)), b(write("b.safetensors", 1.00001F));
+  const RunsDrift drift = compare_runs(judge_run_alone(a, options()), judge_run_alone(b, options()), options());
+  CHECK(drift.verdict == DriftVerdict::undecided);
+  CHECK(op_of(drift, "act").verdict == DriftVerdict::expected);
+  CHECK(op_of(drift, "act").difference->largest > 1e-5);
+}
+
 TEST_CASE("Runs of other inputs or other models are refused") {
   const TemporaryFolder folder;
   const std::string a = folder.file("a.safetensors"), b = folder.file("b.safetensors"),

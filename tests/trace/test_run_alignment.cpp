@@ -330,6 +330,25 @@ TEST_CASE("A text is found within a row of several, and tokens in one axis stay 
   CHECK(other.rows->of_b == std::vector<std::int64_t>{4, 5, 6, 7, 8, 0, 1, 2});
 }
 
+TEST_CASE("One sequence of vectors has its first positions in common with another one") {
+  TwoRuns runs;
+  const auto add = [](RecordingWriter& writer, std::int64_t positions) {
+    Tensor<float> x({1, positions, 4});
+    for (std::size_t i = 0; i < x.size(); ++i) x.values[i] = std::sin(static_cast<float>(i));
+    for (std::size_t i = 24; i < x.size(); ++i) x.values[i] += static_cast<float>(positions);
+    writer.value("x", StoredTensor::from(x));
+    writer.value("w", filled({1, 4, 3}, 0.5F));
+    writer.value("y", filled({1, positions, 3}, 2.0F));
+    writer.record("aten::bmm", {"x", "w"}, {"y"}, {}, "fc");
+  };
+  add(runs.a, 12);
+  add(runs.b, 9);
+  const RunAlignment alignment = runs.align();
+  REQUIRE(alignment.rows);
+  REQUIRE(alignment.rows->positions);
+  CHECK(alignment.rows->positions->of_b == std::vector<AlignedStretch>{{0, 0, 6}});
+}
+
 TEST_CASE("Pairs that are left out are results of each run alone, and what read them reads what they were made of") {
   TwoRuns runs;
   for (RecordingWriter* writer : {&runs.a, &runs.b}) {
