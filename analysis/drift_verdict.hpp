@@ -36,6 +36,9 @@ struct OpEvidence {
   bool adds_and_multiplies = false;     ///< sums and products alone, whose errors have no mean
 };
 
+/// What constants that a run rounds to float32 may change, relative.
+inline constexpr double rounded_constants = 0x1p-21;
+
 /// Exact values of larger results are not kept.
 inline constexpr std::size_t most_exact = std::size_t{1} << 22;
 

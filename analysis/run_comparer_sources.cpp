@@ -1,0 +1,254 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "analysis/run_comparer.hpp"
+#include "driftbound/num/errors.hpp"
+#include "driftbound/num/format.hpp"
+
+namespace driftbound::analysis {
+namespace {
+
+bool is_all_zero(const StoredTensor& tensor) {
+  const std::vector<double> numbers = tensor.to_double().values;
+  return std::all_of(numbers.begin(), numbers.end(), [](double x) { return x == 0.0; });
+}
+
+/// The narrower type to which the numbers x are rounded as y; empty: none.
+std::optional<FormatId> rounded_to(const std::vector<double>& x, const std::vector<double>& y) {
+  for (const FormatId id : {FormatId::fp32, FormatId::tf32, FormatId::fp16, FormatId::bf16}) {
+    const Format& to = format(id);
+    bool fits = true;
+    for (std::size_t i = 0; i < x.size() && fits; ++i) fits = round_to(x[i], to, Rounding::nearest_even) == y[i];
+    if (fits) return id;
+  }
+  return std::nullopt;
+}
+
+/// Notes where one run's numbers are those of the other one, rounded to a narrower type.
+void note_rounding(const AlignedNumbers& numbers, DriftSource& source) {
+  if (!is_float(numbers.a.type()) || !is_float(numbers.b.type())) return;
+  const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+  std::optional<FormatId> to = rounded_to(x, y);
+  source.is_first_rounded = !to;
+  if (!to) to = rounded_to(y, x);
+  if (!to) return;
+  source.rounded_to = format(*to).name;
+  source.is_declared = float_format(source.is_first_rounded ? numbers.a.type() : numbers.b.type()) == to;
+}
+
+/// The values of the other run whose rows, one after the other, are those of this one, bit for bit; empty: there are none.
+std::optional<std::vector<std::string>> parts_of(const RecordedRun& in, const std::string& whole,
+                                                 const RecordedRun& other, const std::vector<std::string>& candidates) {
+  const auto is_known = [](const RecordedRun& run, const std::string& id) {
+    return run.is_stored(id) && !run.part_of(id) && is_float(run.type_of(id)) && !run.shape_of(id).empty();
+  };
+  if (!is_known(in, whole)) return std::nullopt;
+  const StoredTensor all = in.stored(whole);
+  std::vector<std::string> parts;
+  for (std::size_t done = 0; done < all.bytes().size();) {
+    const auto is_next = [&](const std::string& id) {
+      if (!is_known(other, id)) return false;
+      const StoredTensor part = other.stored(id);
+      const Shape &shape = part.shape(), &of_all = all.shape();
+      const std::size_t count = part.bytes().size();
+      return part.type() == all.type() && count > 0 && count <= all.bytes().size() - done &&
+             std::equal(shape.begin() + 1, shape.end(), of_all.begin() + 1, of_all.end()) &&
+             std::equal(part.bytes().begin(), part.bytes().end(),
+                        all.bytes().begin() + static_cast<std::ptrdiff_t>(done));
+    };
+    const auto next = std::find_if(candidates.begin(), candidates.end(), is_next);
+    if (next == candidates.end()) return std::nullopt;
+    parts.push_back(*next);
+    done += other.stored(*next).bytes().size();
+  }
+  return parts;
+}
+
+struct JoinedSources {
+  std::set<std::string> a, b;  ///< ids
+};
+
+/// Weights that one run has as one, and the other run as several: its rows are theirs, one after the other, bit for bit.
+JoinedSources joined_sources(const RecordedRun& a, const RecordedRun& b, const RunAlignment& alignment) {
+  JoinedSources joined;
+  const auto add = [&](const RecordedRun& whole, const std::vector<std::string>& wholes, const RecordedRun& part,
+                       const std::vector<std::string>& parts, std::set<std::string>& of_whole,
+                       std::set<std::string>& of_parts) {
+    for (const std::string& id : wholes)
+      if (const auto found = parts_of(whole, id, part, parts)) {
+        of_whole.insert(id);
+        of_parts.insert(found->begin(), found->end());
+      }
+  };
+  add(a, alignment.sources_only_a, b, alignment.sources_only_b, joined.a, joined.b);
+  add(b, alignment.sources_only_b, a, alignment.sources_only_a, joined.b, joined.a);
+  return joined;
+}
+
+std::vector<std::string> without(std::vector<std::string> ids, const std::set<std::string>& some) {
+  std::erase_if(ids, [&](const std::string& id) { return some.count(id) != 0; });
+  return ids;
+}
+
+}  // namespace
+
+void RunComparer::note_unmatched() {
+  const JoinedSources joined = joined_sources(run_a_, run_b_, alignment_);
+  from_unmatched_a_ = following_from(run_a_, without(alignment_.sources_only_a, joined.a));
+  from_unmatched_b_ = following_from(run_b_, without(alignment_.sources_only_b, joined.b));
+}
+
+void RunComparer::compare_sources() {
+  for (std::size_t i = 0; i < alignment_.sources.size(); ++i) {
+    const AlignedSource& source = alignment_.sources[i];
+    if (source.is_identical) continue;
+    // Tokens are the same where steps are aligned, and other integers show in what reads them (T-137).
+    if (!alignment_.steps.empty() && !is_float(run_a_.type_of(source.a))) continue;
+    DriftSource differing;
+    differing.a = source.a;
+    differing.b = source.b;
+    differing.reader = reader_of(i);
+    std::optional<AlignedNumbers> numbers =
+        numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows_of(source));
+    if (!numbers) numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, std::nullopt);  // it has no such rows
+    if (!numbers) {
+      unknown_sources_.insert(i);
+      continue;
+    }
+    differing.difference = difference_of(*numbers, score_sources_.count(i) != 0);
+    if (differing.difference->is_zero()) continue;  // another type with the same numbers
+    if (is_later_token(i)) note_parting(source.a, *numbers, false);
+    if (is_later_token(i) || may_follow_tokens(i)) {
+      parted_sources_.insert(i);
+      continue;
+    }
+    differing.is_zero_in_one = is_all_zero(numbers->a) != is_all_zero(numbers->b);
+    const bool are_masks = numbers->a.type() == ElementType::boolean && numbers->b.type() == ElementType::boolean;
+    const bool may_be_other_input =
+        !differing.is_zero_in_one && !are_masks && differing.difference->is_finite_in_both();
+    if (may_be_other_input) require_same_input(source, *differing.difference, *numbers);
+    note_rounding(*numbers, differing);
+    constexpr double few = 64.0, few_of_narrow = 2.0;
+    const std::optional<FormatId> type = float_format(numbers->b.type());
+    const double unit = type ? std::ldexp(1.0, -format(*type).precision) : 0.0;
+    const bool is_narrow = type && !holds_all_of(format(*type), format(FormatId::fp32));
+    differing.is_drifted = differing.rounded_to.empty() && differing.difference->is_finite_in_both() &&
+                           differing.difference->relative() <= (is_narrow ? few_of_narrow : few) * unit;
+    other_sources_[i] = drift_.sources.size();
+    drift_.sources.push_back(std::move(differing));
+  }
+}
+
+void RunComparer::require_same_input(const AlignedSource& source, const RunDifference& difference,
+                                     const AlignedNumbers& numbers) const {
+  constexpr double most = 0.9, far = 0.1;
+  const double share = static_cast<double>(difference.differing) / static_cast<double>(difference.elements);
+  const bool is_other = share > most && difference.relative() > far && difference.elements > 1;
+  if (is_other || !is_float(numbers.a.type()))
+    throw InvalidArgument(fmt::format(
+        "the runs are of different inputs or models: '{}' and '{}', which '{}' reads, differ in {} of {} elements; "
+        "record both runs with the same inputs and weights",
+        source.a, source.b, reader_of(place_of(source)), difference.differing, difference.elements));
+}
+
+std::size_t RunComparer::place_of(const AlignedSource& source) const {
+  return static_cast<std::size_t>(&source - alignment_.sources.data());
+}
+
+std::string RunComparer::reader_of(std::size_t source) const {
+  for (const AlignedResult& one : alignment_.results)
+    if (std::find(one.reads_sources.begin(), one.reads_sources.end(), source) != one.reads_sources.end())
+      return run_a_.records()[one.a.record].name;
+  return "nothing";
+}
+
+void RunComparer::require_common_positions() const {
+  if (!drift_.rows || !drift_.rows->positions) return;
+  const AlignedRows& rows = *drift_.rows;
+  const auto known = std::count_if(rows.of_b.begin(), rows.of_b.end(), [](auto row) { return row >= 0; });
+  if (2 * known < std::min(rows.a, rows.b))
+    throw InvalidArgument(
+        fmt::format("the runs are of different inputs: {} of {} rows of tokens in '{}' begin like a row of '{}' in "
+                    "the first run; record both runs with the same inputs",
+                    known, rows.b, rows.positions->tokens_in_b, rows.positions->tokens_in_a));
+}
+
+void RunComparer::find_parting() {
+  if (!drift_.rows || !drift_.rows->positions) return;
+  if (const auto& parting = drift_.rows->positions->parting)
+    drift_.parting = DriftParting{
+        drift_.rows->positions->tokens_in_a, parting->row, parting->position, parting->a, parting->b, false};
+}
+
+bool RunComparer::is_later_token(std::size_t source) const {
+  const AlignedSource& one = alignment_.sources[source];
+  if (!is_choice(run_a_.type_of(one.a)) || one.table.empty()) return false;
+  for (std::size_t i = 0; i < source; ++i) {
+    const AlignedSource& earlier = alignment_.sources[i];
+    if (earlier.table == one.table && (earlier.is_identical || parted_sources_.count(i) != 0)) return true;
+  }
+  return false;
+}
+
+bool RunComparer::may_follow_tokens(std::size_t source) const {
+  return alignment_.sources[source].step > 0 && is_choice(run_a_.type_of(alignment_.sources[source].a));
+}
+
+void RunComparer::require_parting() const {
+  for (const std::size_t i : parted_sources_) {
+    const AlignedSource& source = alignment_.sources[i];
+    if (drift_.parting || is_later_token(i)) continue;
+    const auto numbers = numbers_of_both(run_a_, source.a, run_b_, source.b, std::nullopt);
+    if (numbers) require_same_input(source, difference_of(*numbers), *numbers);
+  }
+}
+
+void RunComparer::note_parting(const std::string& name, const AlignedNumbers& numbers, bool is_drawn) {
+  if (drift_.parting) return;
+  const std::vector<double> x = numbers.a.to_double().values, y = numbers.b.to_double().values;
+  const auto at = std::mismatch(x.begin(), x.end(), y.begin());
+  if (at.first == x.end()) return;
+  const Shape& shape = numbers.a.shape();
+  const std::int64_t width = shape.empty() ? 1 : shape.back(), place = at.first - x.begin();
+  drift_.parting = DriftParting{name,
+                                place / width,
+                                place % width,
+                                static_cast<std::int64_t>(*at.first),
+                                static_cast<std::int64_t>(*at.second),
+                                is_drawn};
+}
+
+bool RunComparer::follows_choice(const AlignedResult& one) const {
+  return std::any_of(one.reads.begin(), one.reads.end(), [&](std::size_t i) { return follow_choice_.count(i) != 0; }) ||
+         reads_parted(one);
+}
+
+bool RunComparer::reads_parted(const AlignedResult& one) const {
+  return std::any_of(one.reads_sources.begin(), one.reads_sources.end(),
+                     [&](std::size_t i) { return parted_sources_.count(i) != 0; });
+}
+
+bool RunComparer::reads_drawn(const AlignedResult& one) const {
+  return std::any_of(one.reads.begin(), one.reads.end(), [&](std::size_t i) {
+    return drawn_.count(i) != 0 && is_float(run_a_.type_of(id_of(run_a_, alignment_.results[i].a)));
+  });
+}
+
+void RunComparer::find_numbers_for_choices() {
+  std::vector<bool> is_read(alignment_.results.size(), false), is_for_others(alignment_.results.size(), false);
+  for (std::size_t i = alignment_.results.size(); i-- > 0;) {
+    const AlignedResult& one = alignment_.results[i];
+    const bool chooses = is_choice(run_a_.type_of(id_of(run_a_, one.a)));
+    const bool is_only_for_choices = is_read[i] && !is_for_others[i];
+    if (drawn_.count(i) != 0 && is_only_for_choices) for_choices_.insert(i);
+    for (const std::size_t read : one.reads) {
+      is_read[read] = true;
+      if (!chooses && !is_only_for_choices) is_for_others[read] = true;
+    }
+  }
+}
+
+}  // namespace driftbound::analysis

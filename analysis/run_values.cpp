@@ -1,0 +1,106 @@
+#include "analysis/run_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace driftbound::analysis {
+namespace {
+
+bool are_same_part(const std::optional<RecordedPart>& a, const std::optional<RecordedPart>& b) {
+  return (!a && !b) || (a && b && a->axes == b->axes && a->elements == b->elements);
+}
+
+}  // namespace
+
+std::string id_of(const RecordedRun& run, RecordedResult at) {
+  return run.records()[at.record].results[at.result].value();
+}
+
+std::string name_of_result(const Record& record, RecordedResult at) {
+  return record.results.size() > 1 && at.result > 0 ? fmt::format("{}[{}]", record.name, at.result) : record.name;
+}
+
+bool is_choice(ElementType type) {
+  return !is_float(type) && type != ElementType::boolean;
+}
+
+bool reads_integers_alone(const RecordedRun& run, const Record& record) {
+  return std::none_of(record.operands.begin(), record.operands.end(), [&](const std::optional<std::string>& id) {
+    return id && run.has(*id) && is_float(run.type_of(*id));
+  });
+}
+
+std::set<std::string> read_in(const RecordedRun& run, const std::set<std::string>& computed) {
+  std::set<std::string> ids;
+  const std::vector<Record>& records = run.records();
+  for (std::size_t i = records.size(); i-- > 0;) {
+    const bool leads_on = std::any_of(records[i].results.begin(), records[i].results.end(), [&](const auto& id) {
+      return id && (ids.count(*id) != 0 || computed.count(*id) != 0);
+    });
+    if (!leads_on) continue;
+    for (const std::optional<std::string>& id : records[i].operands)
+      if (id) ids.insert(*id);
+  }
+  return ids;
+}
+
+std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> ids) {
+  ids.merge(read_in(run, ids));
+  return ids;
+}
+
+std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids) {
+  std::map<std::string, std::string> from;
+  for (const std::string& id : ids)
+    if (is_float(run.type_of(id))) from[id] = id;
+  for (const Record& record : run.records())
+    for (const std::optional<std::string>& operand : record.operands) {
+      const auto found = operand ? from.find(*operand) : from.end();
+      if (found == from.end()) continue;
+      const std::string source = found->second;
+      for (const std::optional<std::string>& id : record.results)
+        if (id) from.emplace(*id, source);
+    }
+  return from;
+}
+
+std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::string& id_a, const RecordedRun& b,
+                                              const std::string& id_b, const std::optional<AlignedRows>& rows) {
+  if (!a.is_stored(id_a) || !b.is_stored(id_b)) return std::nullopt;
+  const std::optional<RecordedPart> part_a = a.part_of(id_a), part_b = b.part_of(id_b);
+  if (!are_same_part(part_a, part_b) || (part_a && rows)) return std::nullopt;
+  return aligned_numbers(a.stored(id_a), b.stored(id_b), rows);
+}
+
+bool has_all_of(const AlignedRows& rows) {
+  for (std::size_t row = 0; row < rows.of_b.size(); ++row)
+    if (rows.of_b[row] < 0 || (rows.positions && rows.positions->of_b[row].count < rows.positions->b)) return false;
+  return true;
+}
+
+AlignedRows exchanged(const AlignedRows& rows) {
+  AlignedRows other{rows.b, rows.a, std::vector<std::int64_t>(static_cast<std::size_t>(rows.a), -1), std::nullopt,
+                    rows.lacks_rows};
+  if (rows.positions)
+    other.positions = AlignedPositions{rows.positions->b,
+                                       rows.positions->a,
+                                       std::vector<AlignedStretch>(static_cast<std::size_t>(rows.a)),
+                                       rows.positions->tokens_in_b,
+                                       rows.positions->tokens_in_a,
+                                       std::nullopt,
+                                       rows.positions->lie_first};
+  for (std::size_t row = rows.of_b.size(); row-- > 0;) {
+    if (rows.of_b[row] < 0) continue;
+    const auto of_a = static_cast<std::size_t>(rows.of_b[row]);
+    other.of_b[of_a] = static_cast<std::int64_t>(row);
+    if (!rows.positions) continue;
+    const AlignedStretch& stretch = rows.positions->of_b[row];
+    other.positions->of_b[of_a] = {stretch.first_b, stretch.first_a, stretch.count};
+  }
+  return other;
+}
+
+}  // namespace driftbound::analysis

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/drift.hpp"
+
+namespace driftbound::analysis {
+
+/// Layers of a judged run by the result that they are.
+class LayersOf {
+public:
+  explicit LayersOf(const JudgedRun& run) : run_(*run.run) {
+    for (const LayerSummary& layer : run.judgement.comparison.layers)
+      if (layer.record) layers_[{layer.record->name, layer.record->result}] = &layer;
+  }
+  /// Null where the result was not judged.
+  const LayerSummary* at(RecordedResult result) const {
+    const auto found = layers_.find({run_.records()[result.record].name, static_cast<std::int64_t>(result.result)});
+    return found == layers_.end() ? nullptr : found->second;
+  }
+
+private:
+  const RecordedRun& run_;
+  std::map<std::pair<std::string, std::int64_t>, const LayerSummary*> layers_;
+};
+
+/// The id of the value that a result is.
+std::string id_of(const RecordedRun& run, RecordedResult at);
+/// "attention", or "attention[1]" of a record with several results.
+std::string name_of_result(const Record& record, RecordedResult at);
+/// Whether numbers of this type choose something, as tokens and positions do.
+bool is_choice(ElementType type);
+/// Whether a record chooses nothing, but computes integers from integers, or makes constants.
+bool reads_integers_alone(const RecordedRun& run, const Record& record);
+/// The values that a computed one follows from, directly or by moves.
+std::set<std::string> read_in(const RecordedRun& run, const std::set<std::string>& computed);
+/// The values of a run from which one of these follows, and these.
+std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> ids);
+/// By id: which of these values from outside, of floating-point numbers, a value of the run follows from.
+std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids);
+
+/// The numbers of a value that both runs recorded, or the same part of them.
+std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::string& id_a, const RecordedRun& b,
+                                              const std::string& id_b, const std::optional<AlignedRows>& rows);
+/// Whether run a has all rows and positions of run b.
+bool has_all_of(const AlignedRows& rows);
+/// The same rows, seen from the other run.
+AlignedRows exchanged(const AlignedRows& rows);
+
+}  // namespace driftbound::analysis
