@@ -170,7 +170,7 @@ struct RunSummary {
   std::vector<std::string> problems;  ///< of the recording as a whole, one sentence each
   std::int64_t from_input = 0;        ///< results that are judged from the input on, too
   std::vector<std::string> given;     ///< records whose results are inputs there, as they are no part of the network
-  std::string not_from_input;         ///< why none is judged from the input on; empty: some are
+  std::string not_from_input;         ///< why none is judged from the input on, or none by bounds; empty: some are
 };
 
 struct LayerSummary {

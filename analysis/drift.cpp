@@ -58,7 +58,7 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
   JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt, {}};
   if (judged.judgement.interrupted || options.audit.draws > 0) return judged;
   const RecordChain chain = chain_records(run, options.most_numbers);
-  if (chain.why_not.empty()) judged.arithmetic = chain.trace.arithmetic;
+  if (chain.why_not.empty() && chain.no_arithmetic.empty()) judged.arithmetic = chain.trace.arithmetic;
   JudgeOptions from_input = options.judge;
   from_input.progress = {};
   from_input.most_output_elements = most_bounded_elements(chain.graph, chain.trace, options.bounds_outputs);

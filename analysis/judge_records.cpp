@@ -333,11 +333,16 @@ void judge_from_input(const RecordedRun& run, const RecordChain& chain, const Ju
                       Judgement& judgement) {
   Comparison& all = judgement.comparison;
   RunSummary& summary = *all.run;
-  summary.not_from_input = chain.why_not;
+  summary.not_from_input = chain.why_not.empty() ? chain.no_arithmetic : chain.why_not;
   if (!chain.why_not.empty()) return;
   summary.given = chain.given;
   JudgeOptions fitting = without_searches_beyond(options, run.records().size());
   if (chain.may_round_numbers) fitting.without.emplace_back(BoundKind::rounded_shadow);
+  if (!chain.no_arithmetic.empty()) {  // the shadow is the error itself, whatever made the run
+    fitting.bounds = {BoundKind::shadow};
+    fitting.tests_readings = false;
+    fitting.kernel_searches = KernelSearches::none;
+  }
   Judgement of_network;
   try {
     of_network = judge(chain.graph, chain.trace, fitting);

@@ -209,7 +209,8 @@ Section about_recording(const Comparison& comparison) {
         "{} elements are infinite, or no numbers, exactly as their operands make them (masks, mostly).", infinite)});
   add_statement_of_audit(comparison, section);
   if (!run.not_from_input.empty())
-    section.push_back(Paragraph{fmt::format("Not judged from the input on: {}.", run.not_from_input)});
+    section.push_back(Paragraph{fmt::format(
+        "{} from the input on: {}.", run.from_input == 0 ? "Not judged" : "Without bounds", run.not_from_input)});
   if (!run.given.empty())
     section.push_back(Paragraph{
         fmt::format("From the input on takes results of {} records as given, as these are not judged (first '{}').",

@@ -103,7 +103,7 @@ private:
   /// Returns:   why not; empty: they were judged
   std::string judge_as(bool as_a);
   /// Returns:   whether the exact networks are to be compared: it is violated, or the runs compute it by other ways
-  bool take_status(std::size_t i, const LayerSummary& layer, bool as_a);
+  bool take_status(std::size_t i, const LayerSummary& layer);
   /// By another way to the same numbers a run may round more than the other run's ops do. Between the values of both runs
   /// the exact networks then give the same, and each run's own bounds say whether it computed that. Where they do not give
   /// the same, the runs compute other functions, however much rounding would explain (T-137).

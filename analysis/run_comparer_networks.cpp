@@ -156,10 +156,15 @@ std::string RunComparer::judge_as(bool as_a) {
   };
   std::set<std::size_t> doubtful;  // ops
   const auto take = [&](const RecordChain& chain) {
-    const Comparison comparison = judge(chain.graph, chain.trace, options_in(chain)).comparison;
-    for (std::size_t i = 0; i < chain.results.size() && i < comparison.layers.size(); ++i) {
+    // Bounds of another arithmetic than that of the numbers say nothing.
+    const Comparison comparison =
+        numbers_of.arithmetic ? judge(chain.graph, chain.trace, options_in(chain)).comparison : Comparison();
+    for (std::size_t i = 0; i < chain.results.size(); ++i) {
       const auto op = chain.results[i] ? position_of(*chain.results[i], as_a) : std::nullopt;
-      if (op && take_status(*op, comparison.layers[i], as_a)) doubtful.insert(*op);
+      if (!op || is_judged(drift_.ops[*op].as_b) || other_masks_.count(*op) != 0) continue;
+      drift_.ops[*op].is_as_a = as_a;
+      const bool is_open = i < comparison.layers.size() && take_status(*op, comparison.layers[i]);
+      if (is_open || !numbers_of.arithmetic) doubtful.insert(*op);
     }
   };
   const std::string why_not = with_chain(in, numbers, numbers_of, take);
@@ -167,11 +172,9 @@ std::string RunComparer::judge_as(bool as_a) {
   return why_not;
 }
 
-bool RunComparer::take_status(std::size_t i, const LayerSummary& layer, bool as_a) {
+bool RunComparer::take_status(std::size_t i, const LayerSummary& layer) {
   DriftOp& op = drift_.ops[i];
-  if (is_judged(op.as_b) || other_masks_.count(i) != 0) return false;
   op.as_b = own_status(layer);
-  op.is_as_a = as_a;
   complaints_[i] = complaint_of(layer);
   return op.as_b == Status::violated || (is_judged(op.as_b) && alignment_.results[i].reads_left_out);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "analysis/run_comparer.hpp"
@@ -39,30 +40,41 @@ void note_rounding(const AlignedNumbers& numbers, DriftSource& source) {
   source.is_declared = float_format(source.is_first_rounded ? numbers.a.type() : numbers.b.type()) == to;
 }
 
-/// The values of the other run whose rows, one after the other, are those of this one, bit for bit; empty: there are none.
-std::optional<std::vector<std::string>> parts_of(const RecordedRun& in, const std::string& whole,
-                                                 const RecordedRun& other, const std::vector<std::string>& candidates) {
-  const auto is_known = [](const RecordedRun& run, const std::string& id) {
-    return run.is_stored(id) && !run.part_of(id) && is_float(run.type_of(id)) && !run.shape_of(id).empty();
-  };
-  if (!is_known(in, whole)) return std::nullopt;
-  const StoredTensor all = in.stored(whole);
+bool is_known_weight(const RecordedRun& run, const std::string& id) {
+  return run.is_stored(id) && !run.part_of(id) && is_float(run.type_of(id)) && !run.shape_of(id).empty();
+}
+
+/// Whether `part` is what `all` has along an axis from the byte `done` of each stretch on, bit for bit.
+bool is_part_at(const StoredTensor& part, const StoredTensor& all, std::size_t axis, std::size_t done) {
+  Shape other = all.shape();
+  if (part.type() != all.type() || part.shape().size() != other.size() || part.size() == 0) return false;
+  other[axis] = part.shape()[axis];
+  if (part.shape() != other) return false;
+  const std::size_t stretches =
+      static_cast<std::size_t>(element_count(Shape(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(axis))));
+  const std::size_t of_all = all.bytes().size() / stretches, of_part = part.bytes().size() / stretches;
+  if (of_part > of_all - done) return false;
+  for (std::size_t i = 0; i < stretches; ++i)
+    if (std::memcmp(part.bytes().data() + i * of_part, all.bytes().data() + i * of_all + done, of_part) != 0)
+      return false;
+  return true;
+}
+
+/// The values of the other run that are this one, bit for bit, one after the other along an axis: one value is a copy.
+/// Returns:   empty where there are none
+std::optional<std::vector<std::string>> parts_along(std::size_t axis, const StoredTensor& all, const RecordedRun& other,
+                                                    const std::vector<std::string>& candidates) {
   std::vector<std::string> parts;
-  for (std::size_t done = 0; done < all.bytes().size();) {
-    const auto is_next = [&](const std::string& id) {
-      if (!is_known(other, id)) return false;
-      const StoredTensor part = other.stored(id);
-      const Shape &shape = part.shape(), &of_all = all.shape();
-      const std::size_t count = part.bytes().size();
-      return part.type() == all.type() && count > 0 && count <= all.bytes().size() - done &&
-             std::equal(shape.begin() + 1, shape.end(), of_all.begin() + 1, of_all.end()) &&
-             std::equal(part.bytes().begin(), part.bytes().end(),
-                        all.bytes().begin() + static_cast<std::ptrdiff_t>(done));
-    };
-    const auto next = std::find_if(candidates.begin(), candidates.end(), is_next);
+  std::int64_t elements = 0, stretches = 1;
+  for (std::size_t i = 0; i < axis; ++i) stretches *= all.shape()[i];
+  while (elements < static_cast<std::int64_t>(all.size())) {
+    const std::size_t done = static_cast<std::size_t>(elements / stretches) * bytes_per_element(all.type());
+    const auto next = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& id) {
+      return is_known_weight(other, id) && is_part_at(other.stored(id), all, axis, done);
+    });
     if (next == candidates.end()) return std::nullopt;
     parts.push_back(*next);
-    done += other.stored(*next).bytes().size();
+    elements += element_count(other.shape_of(*next));
   }
   return parts;
 }
@@ -71,20 +83,31 @@ struct JoinedSources {
   std::set<std::string> a, b;  ///< ids
 };
 
-/// Weights that one run has as one, and the other run as several: its rows are theirs, one after the other, bit for bit.
+/// Weights that one run has as one, and the other run as several, along any axis: joined ones, and shards of ranks; and
+/// copies of those that both runs have, as each rank has its own.
 JoinedSources joined_sources(const RecordedRun& a, const RecordedRun& b, const RunAlignment& alignment) {
   JoinedSources joined;
-  const auto add = [&](const RecordedRun& whole, const std::vector<std::string>& wholes, const RecordedRun& part,
-                       const std::vector<std::string>& parts, std::set<std::string>& of_whole,
-                       std::set<std::string>& of_parts) {
-    for (const std::string& id : wholes)
-      if (const auto found = parts_of(whole, id, part, parts)) {
-        of_whole.insert(id);
-        of_parts.insert(found->begin(), found->end());
-      }
+  std::vector<std::string> all_a = alignment.sources_only_a, all_b = alignment.sources_only_b;
+  for (const AlignedSource& source : alignment.sources) {
+    if (!source.is_identical) continue;
+    all_a.push_back(source.a);
+    all_b.push_back(source.b);
+  }
+  const auto add = [](const RecordedRun& whole, const std::vector<std::string>& wholes, const RecordedRun& part,
+                      const std::vector<std::string>& parts, std::set<std::string>& of_whole,
+                      std::set<std::string>& of_parts) {
+    for (const std::string& id : wholes) {
+      if (!is_known_weight(whole, id)) continue;
+      const StoredTensor all = whole.stored(id);
+      for (std::size_t axis = 0; axis < all.shape().size(); ++axis)
+        if (const auto found = parts_along(axis, all, part, parts)) {
+          of_whole.insert(id);
+          of_parts.insert(found->begin(), found->end());
+        }
+    }
   };
-  add(a, alignment.sources_only_a, b, alignment.sources_only_b, joined.a, joined.b);
-  add(b, alignment.sources_only_b, a, alignment.sources_only_a, joined.b, joined.a);
+  add(a, alignment.sources_only_a, b, all_b, joined.a, joined.b);
+  add(b, alignment.sources_only_b, a, all_a, joined.b, joined.a);
   return joined;
 }
 

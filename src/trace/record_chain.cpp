@@ -43,29 +43,42 @@ class CommonArithmetic {
 public:
   void add(const ArithmeticModel& arithmetic, bool is_product) {
     std::optional<ArithmeticModel>& own = is_product ? of_products_ : of_others_;
-    if (own && own->name != arithmetic.name) differing_ = {own->name, arithmetic.name};
+    if (own && own->name != arithmetic.name) differ(own->name, arithmetic.name);
+    if (own && own->stores_declared_types != arithmetic.stores_declared_types) store_alike_ = false;
     own = arithmetic;
   }
 
-  /// Throws:    Unsupported naming two that are not alike
+  /// That of the products, if there are any.
+  /// Throws:    Unsupported where some store their results otherwise
   ArithmeticModel common() const {
-    const auto refuse = [](const std::string& a, const std::string& b) {
-      throw Unsupported(fmt::format("its records declare arithmetics that differ, '{}' and '{}'", a, b));
-    };
-    if (differing_) refuse(differing_->first, differing_->second);
     if (!of_products_ || !of_others_) return of_products_ ? *of_products_ : of_others_.value_or(ArithmeticModel());
+    if (!store_alike_ || of_products_->stores_declared_types != of_others_->stores_declared_types)
+      throw Unsupported(differing());
+    return *of_products_;
+  }
+
+  /// Names two that are not alike; empty: all are.
+  std::string differing() const {
+    if (!differing_.empty() || !of_products_ || !of_others_) return differing_;
     const ArithmeticModel &a = *of_products_, &b = *of_others_;
     const bool are_alike = a.accumulator == b.accumulator && a.output == b.output && a.rounding == b.rounding &&
-                           a.stores_declared_types == b.stores_declared_types &&
                            a.flushes_subnormals == b.flushes_subnormals &&
+                           a.stores_declared_types == b.stores_declared_types &&
                            (b.functions.empty() || a.functions.size() == b.functions.size());
-    if (!are_alike) refuse(a.name, b.name);
-    return a;
+    return are_alike ? "" : text_of(a.name, b.name);
   }
 
 private:
+  static std::string text_of(const std::string& a, const std::string& b) {
+    return fmt::format("its records declare arithmetics that differ, '{}' and '{}'", a, b);
+  }
+  void differ(const std::string& a, const std::string& b) {
+    if (differing_.empty()) differing_ = text_of(a, b);
+  }
+
   std::optional<ArithmeticModel> of_products_, of_others_;
-  std::optional<std::pair<std::string, std::string>> differing_;
+  std::string differing_;
+  bool store_alike_ = true;
 };
 
 class ChainBuilder {
@@ -432,6 +445,7 @@ private:
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
       if (known_[graph_.nodes[i].output]) recorded.push_back(i);
     chain.trace.arithmetic = arithmetics_.common();
+    chain.no_arithmetic = arithmetics_.differing();
     chain.trace.provenance = run_.provenance();
     chain.trace.samples = 1;
     RecordedGraph contracted = recorded_graph(graph_, recorded, chain.trace.arithmetic);

@@ -32,6 +32,9 @@ struct RecordChain {
   /// Whether programs may, or may not, round some numbers as they read them (CallMeaning::may_round_numbers): bounds of
   /// determined runs (T-76) take such a cast for certain, and do not hold for others.
   bool may_round_numbers = false;
+  /// Why the network has no arithmetic: that of the trace is not all records' own, and no bound holds but those of exact
+  /// numbers. Empty: it has one.
+  std::string no_arithmetic;
   std::string why_not;  ///< why there is no network; empty: there is one
 };
 
