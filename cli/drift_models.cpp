@@ -23,13 +23,32 @@ struct NamedTrace {
   Graph graph;
   Trace trace;
   std::optional<double> predicted_rms = std::nullopt;
-  bool is_promoted = false;  ///< one layer is computed otherwise than the arithmetic says
+  bool is_promoted = false;                ///< one layer is computed otherwise than the arithmetic says
+  std::vector<std::string> problems = {};  ///< of the file, in words
 };
 
 NamedTrace read_named(const LoadedModel& model, const std::string& file) {
   RecordedRunOfModel run = read_recorded(model.graph, model.sha256, file, model.inputs.value_or(Inputs()));
   require_finite_inputs(model.graph, run.trace.inputs, file);
-  return {file, sha256_of_file(file), std::move(run.graph), std::move(run.trace)};
+  NamedTrace named{file, sha256_of_file(file), std::move(run.graph), std::move(run.trace)};
+  if (!run.unplaced.empty())
+    named.problems.push_back(fmt::format(
+        "Not compared: {} that may be of no layer of the model, or of several (first '{}').",
+        run.unplaced.size() == 1 ? "a record" : fmt::format("{} records", run.unplaced.size()), run.unplaced.front()));
+  return named;
+}
+
+/// Throws:    InvalidArgument where one run lacks an output of the model that another one has
+void require_same_outputs(const LoadedModel& model, const std::vector<std::string>& files) {
+  std::vector<std::vector<std::string>> lacking;
+  for (const std::string& file : files)
+    lacking.push_back(read_recorded(model.graph, model.sha256, file, model.inputs.value_or(Inputs())).outputs_left_out);
+  for (std::size_t i = 0; i < files.size(); ++i)
+    for (const std::string& output : lacking[i])
+      for (std::size_t other = 0; other < files.size(); ++other)
+        if (std::find(lacking[other].begin(), lacking[other].end(), output) == lacking[other].end())
+          throw InvalidArgument(fmt::format("{}: the output '{}' is missing, which {} has; record it in both runs",
+                                            files[i], output, files[other]));
 }
 
 /// The run that the first one of each option describes.
@@ -124,6 +143,7 @@ private:
 
   void list_traces() {
     model_ = load_for_run(settings_.files.front(), nullptr, settings_.files[1]);
+    require_same_outputs(model_, {settings_.files.begin() + 1, settings_.files.end()});
     for (std::size_t i = 1; i < settings_.files.size(); ++i)
       makers_.push_back([this, i] { return read_named(model_, settings_.files[i]); });
   }
@@ -139,11 +159,8 @@ private:
   bool add(const std::function<NamedTrace()>& make) {
     std::chrono::duration<double> took{};
     NamedTrace made = timed(make, took);
-    report_.runs.push_back({made.name,
-                            made.sha256,
-                            made.trace.provenance,
-                            static_cast<std::int64_t>(made.trace.layers.size()),
-                            {},
+    report_.runs.push_back({made.name, made.sha256, made.trace.provenance,
+                            static_cast<std::int64_t>(made.trace.layers.size()), made.problems,
                             settings_.makes_runs() ? std::optional(took.count()) : std::nullopt});
     report_.runs.back().predicted_rms = made.predicted_rms;
     fingerprints_.push_back(fingerprint_of(made));

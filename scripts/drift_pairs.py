@@ -7,9 +7,10 @@
 Needs PyTorch, and the program (the variable DRIFTBOUND, or build/*/driftbound). Of each kind as many pairs: networks are
 perceptrons, small convolutional networks and decoders, of random widths; half as many pairs have one element of a
 product that is off. The runs of an honest pair differ in threads,
-batches, order of rows, kernels (oneDNN or not), or add up their products in another order. A fault is planted in the
-second run: in the weights, the function or the input, as a program with a bug has it, or inside one op, whose record says
-nothing of it. The effect of a fault is what it changes the op's result by, where that is most, over the estimate of the
+batches, order of rows, kernels (oneDNN or not), or add up their products in another order; those of decoders also in
+steps, in padding, in types, and in the ops by which they come to the same numbers. A fault is planted in the second run:
+in the weights, the function or the input, as a program with a bug has it, or inside one op, whose record says nothing of
+it. The effect of a fault is what it changes the op's result by, where that is most, over the estimate of the
 honest error there (`adjoint/statistical` of the report on that op alone, T-75).
 Prints every pair that is not called what it is, and tables in Markdown; --page writes them as a section of a page. With
 --resume it goes on where it stopped: the file has a line for every pair; remove it after a change of the program.
@@ -75,19 +76,42 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.heads, self.form, self.shift = heads, "none", 1
         self.keeps, self.past = False, None  # keys and values of earlier steps
+        self.way, self.hidden = "", None  # how the same is computed otherwise; pairs of positions that do not see each other
+
+    def normalised(self, norm, x):
+        if self.way != "norm by parts":
+            return norm(x)
+        x = x - x.mean(-1, keepdim=True)
+        return x / (x.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight + norm.bias
+
+    def queries_keys_values(self, x):
+        if self.way != "split weights":
+            return self.qkv(x).chunk(3, -1)
+        parts = zip(self.qkv.weight.chunk(3), self.qkv.bias.chunk(3))
+        return [F.linear(x, weight.clone(), bias.clone()) for weight, bias in parts]
+
+    def scores(self, q, k):
+        scale = q.shape[-1] ** -0.5
+        if self.way == "scale on both factors":
+            return q * scale ** 0.5 @ (k * scale ** 0.5).transpose(-1, -2)
+        return (q * scale @ k.transpose(-1, -2)) if self.way == "scale on q" else q @ k.transpose(-1, -2) * scale
+
+    def masked(self, scores):
+        tokens, keys = scores.shape[-2:]
+        least = torch.finfo(scores.dtype).min if self.way == "masked by the least number" else -math.inf
+        scores = scores + torch.full((tokens, keys), least).triu(self.shift + keys - tokens).to(scores.dtype)
+        return scores if self.hidden is None else scores.masked_fill(self.hidden, torch.finfo(scores.dtype).min)
 
     def forward(self, x):
         rows, tokens, width = x.shape
         q, k, v = (part.view(rows, tokens, self.heads, -1).transpose(1, 2)
-                   for part in self.qkv(self.norm1(x)).chunk(3, -1))
+                   for part in self.queries_keys_values(self.normalised(self.norm1, x)))
         if self.past is not None:
             k, v = (torch.cat(both, 2) for both in zip(self.past, (k, v)))
         self.past = (k, v) if self.keeps else None
-        keys = k.shape[2]
-        mask = torch.full((tokens, keys), -math.inf).triu(self.shift + keys - tokens).to(x.dtype)
-        a = torch.softmax(q @ k.transpose(-1, -2) * (width // self.heads) ** -0.5 + mask, -1) @ v
+        a = torch.softmax(self.masked(self.scores(q, k)), -1) @ v
         x = x + self.proj(a.transpose(1, 2).reshape(rows, tokens, width))
-        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate=self.form))
+        return x + self.down(F.gelu(self.up(self.normalised(self.norm2, x)), approximate=self.form))
 
 
 class Decoder(nn.Module):
@@ -151,6 +175,31 @@ def record_steps(path, model, tokens, ends):
     return path
 
 
+#: Ways to the same numbers that programs differ in.
+OTHER_WAYS = ("norm by parts", "split weights", "scale on q", "scale on both factors", "masked by the least number",
+              "padding on the left", "texts in a row", "float64", "bfloat16 against float32", "split weights, rows")
+
+
+def record_in_another_way(path, model, tokens, way, draw):
+    """Records a decoder that computes the same by other ops, types, or with its texts laid out otherwise."""
+    model = copy.deepcopy(model)
+    if way in ("float64", "bfloat16 against float32"):
+        return record(path, model.double() if way == "float64" else model.bfloat16(), tokens)
+    if way.endswith(", rows"):
+        tokens = tokens[sorted(draw.sample(range(len(tokens)), draw.randint(1, len(tokens) - 1)))]
+    hidden, length = None, tokens.shape[1]
+    if way == "padding on the left":
+        more = draw.randint(1, 3)
+        tokens = F.pad(tokens, (more, 0))
+        hidden = torch.arange(tokens.shape[1]) < more
+    elif way == "texts in a row":
+        text = torch.arange(tokens.numel()) // length
+        tokens, hidden = tokens.reshape(1, -1), text[:, None] != text[None]
+    for block in model.blocks:
+        block.way, block.hidden = way.removesuffix(", rows"), hidden
+    return record(path, model, tokens)
+
+
 def in_halves(c, a, b):
     """As split-K kernels do."""
     half = a.shape[1] // 2
@@ -190,7 +239,12 @@ def honest_pair(draw, folder):
     """What describes the pair, and its two files."""
     model, x = network_of(draw, [24, 64, 300, 768, 2048, 8192])
     way = draw.choice(["threads", "rows", "one row", "order of rows", "oneDNN", *ORDERS, "rows, bfloat16"])
-    if isinstance(model, Decoder) and draw.random() < 0.25:
+    if isinstance(model, Decoder) and draw.random() < 0.4:
+        way = draw.choice(OTHER_WAYS)
+        a = record(folder / "a.safetensors", model, x)
+        b = record_in_another_way(folder / "b.safetensors", model, x, way, draw)
+        return {"what": way, "network": "Decoder", "rows": [len(x), len(x)], "threads": 1}, a, b
+    if isinstance(model, Decoder) and draw.random() < 0.4:
         way = draw.choice(["steps with a cache", "steps with a cache", "chunks with a cache"])
         if draw.random() < 0.25:
             model = model.bfloat16()

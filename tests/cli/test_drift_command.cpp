@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "driftbound/model/load.hpp"
+#include "driftbound/trace/trace.hpp"
 #include "support/json_schema.hpp"
 #include "support/npy_writer.hpp"
 #include "support/recording.hpp"
@@ -183,4 +185,25 @@ TEST_CASE("drift compares traces of a model on the same inputs") {
   const ProgramResult other = run_program("drift " + model + " " + a + " " + c);
   CHECK(other.status == 3);
   CHECK(contains(other.err, "the runs are of different inputs"));
+}
+
+TEST_CASE("drift refuses a trace that lacks an output, and names a record of no layer") {
+  const TemporaryFolder folder;
+  const std::string whole = folder.file("whole.safetensors"), lacking = folder.file("lacking.safetensors"),
+                    more = folder.file("more.safetensors");
+  REQUIRE(run_program("capture " + model + " --samples 9 -o " + whole).status == 0);
+  Trace trace = read_trace(load_model(model), sha256_of_file(model), whole);
+  trace.layers.push_back({"foo", trace.layers.back().output});
+  write_trace(trace, more);
+  const ProgramResult named = run_program("drift " + model + " " + whole + " " + more);
+  CHECK(named.status == 0);
+  CHECK(contains(named.out, "Not compared: a record that may be of no layer"));
+  trace.layers.resize(trace.layers.size() - 2);
+  write_trace(trace, lacking);
+  for (const std::string& files : {whole + " " + lacking, lacking + " " + whole}) {
+    const ProgramResult refused = run_program("drift " + model + " " + files);
+    CHECK(refused.status == 3);
+    CHECK(contains(refused.err, "lacking.safetensors: the output"));
+  }
+  CHECK(run_program("drift " + model + " " + lacking + " " + lacking).status == 0);
 }
