@@ -195,8 +195,6 @@ void RunComparer::name_what_is_alone() {
   }
   drift_.only_a = name(run_a_, layers_a_, alignment_.only_a, of_a, from_unmatched_a_);
   drift_.only_b = name(run_b_, layers_b_, alignment_.only_b, of_b, from_unmatched_b_);
-  drift_.sources_only_a = alignment_.sources_only_a;
-  drift_.sources_only_b = alignment_.sources_only_b;
 }
 
 bool RunComparer::is_of_longer_run(const Record& record) const {

@@ -109,6 +109,8 @@ private:
   /// the same, the runs compute other functions, however much rounding would explain (T-137).
   void compare_exact_networks(const std::set<std::size_t>& doubtful, const RecordedRun& in, const NumbersOf& numbers,
                               bool as_a);
+  /// What a weight differs by that one run has as several; empty: none does.
+  std::string text_of_joined_source() const;
   /// The position in the alignment of a result of the first run (`in_a`) or the second.
   std::optional<std::size_t> position_of(RecordedResult at, bool in_a) const;
   /// Hands over the network of a run with numbers in the place of its results.

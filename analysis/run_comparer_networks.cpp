@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -176,7 +178,9 @@ bool RunComparer::take_status(std::size_t i, const LayerSummary& layer) {
   DriftOp& op = drift_.ops[i];
   op.as_b = own_status(layer);
   complaints_[i] = complaint_of(layer);
-  return op.as_b == Status::violated || (is_judged(op.as_b) && alignment_.results[i].reads_left_out);
+  const AlignedResult& one = alignment_.results[i];
+  const bool is_by_other_ways = one.reads_left_out || (one.operands == OperandsAre::open && !drift_.sources.empty());
+  return op.as_b == Status::violated || (is_judged(op.as_b) && is_by_other_ways);
 }
 
 void RunComparer::compare_exact_networks(const std::set<std::size_t>& doubtful, const RecordedRun& in,
@@ -215,7 +219,19 @@ void RunComparer::compare_exact_networks(const std::set<std::size_t>& doubtful, 
       op.as_b = in_other ? Status::violated : Status::not_checked;
       complaints_[i] = "exact values differ between what both runs have";
     }
+    if (op.as_b == Status::violated) complaints_[i] += text_of_joined_source();
   }
+}
+
+std::string RunComparer::text_of_joined_source() const {
+  for (std::size_t i = 0; i < drift_.sources.size(); ++i) {
+    const auto is_it = [&](const auto& of_alignment) { return of_alignment.second == i; };
+    if (std::any_of(other_sources_.begin(), other_sources_.end(), is_it)) continue;
+    const DriftSource& source = drift_.sources[i];
+    return fmt::format(", and {} of {} elements of '{}', of which '{}' is a part in one run",
+                       source.difference->differing, source.difference->elements, source.a, source.b);
+  }
+  return "";
 }
 
 std::optional<std::size_t> RunComparer::position_of(RecordedResult at, bool in_a) const {

@@ -44,72 +44,143 @@ bool is_known_weight(const RecordedRun& run, const std::string& id) {
   return run.is_stored(id) && !run.part_of(id) && is_float(run.type_of(id)) && !run.shape_of(id).empty();
 }
 
-/// Whether `part` is what `all` has along an axis from the byte `done` of each stretch on, bit for bit.
-bool is_part_at(const StoredTensor& part, const StoredTensor& all, std::size_t axis, std::size_t done) {
+/// How many elements of `part` are those that `all` has along an axis from the element `done` of each stretch on, bit for
+/// bit; empty: it does not fit there, or more than `most_others` are not.
+std::optional<std::int64_t> elements_in_common(const StoredTensor& part, const StoredTensor& all, std::size_t axis,
+                                               std::size_t done, std::int64_t most_others) {
   Shape other = all.shape();
-  if (part.type() != all.type() || part.shape().size() != other.size() || part.size() == 0) return false;
+  if (part.type() != all.type() || part.shape().size() != other.size() || part.size() == 0) return std::nullopt;
   other[axis] = part.shape()[axis];
-  if (part.shape() != other) return false;
-  const std::size_t stretches =
+  if (part.shape() != other) return std::nullopt;
+  const auto stretches =
       static_cast<std::size_t>(element_count(Shape(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(axis))));
-  const std::size_t of_all = all.bytes().size() / stretches, of_part = part.bytes().size() / stretches;
-  if (of_part > of_all - done) return false;
+  const std::size_t of_all = all.size() / stretches, of_part = part.size() / stretches;
+  if (of_part > of_all - done) return std::nullopt;
+  const std::size_t width = bytes_per_element(all.type());
+  std::int64_t others = 0;
   for (std::size_t i = 0; i < stretches; ++i)
-    if (std::memcmp(part.bytes().data() + i * of_part, all.bytes().data() + i * of_all + done, of_part) != 0)
-      return false;
-  return true;
+    for (std::size_t e = 0; e < of_part; ++e) {
+      others += std::memcmp(part.bytes().data() + (i * of_part + e) * width,
+                            all.bytes().data() + (i * of_all + done + e) * width, width) != 0;
+      if (others > most_others) return std::nullopt;
+    }
+  return static_cast<std::int64_t>(part.size()) - others;
 }
 
-/// The values of the other run that are this one, bit for bit, one after the other along an axis: one value is a copy.
+/// The values of the other run that have this share of the elements of this one in common, one after the other along an
+/// axis: one value is a copy. Of several, those that have all elements in common.
 /// Returns:   empty where there are none
-std::optional<std::vector<std::string>> parts_along(std::size_t axis, const StoredTensor& all, const RecordedRun& other,
+std::optional<std::vector<std::string>> parts_along(std::size_t axis, const StoredTensor& all, double least_share,
+                                                    const RecordedRun& other,
                                                     const std::vector<std::string>& candidates) {
   std::vector<std::string> parts;
   std::int64_t elements = 0, stretches = 1;
   for (std::size_t i = 0; i < axis; ++i) stretches *= all.shape()[i];
   while (elements < static_cast<std::int64_t>(all.size())) {
-    const std::size_t done = static_cast<std::size_t>(elements / stretches) * bytes_per_element(all.type());
-    const auto next = std::find_if(candidates.begin(), candidates.end(), [&](const std::string& id) {
-      return is_known_weight(other, id) && is_part_at(other.stored(id), all, axis, done);
-    });
-    if (next == candidates.end()) return std::nullopt;
-    parts.push_back(*next);
-    elements += element_count(other.shape_of(*next));
+    const auto done = static_cast<std::size_t>(elements / stretches);
+    const std::string* best = nullptr;
+    double most = 0.0;
+    for (const std::string& id : candidates) {
+      if (!is_known_weight(other, id)) continue;
+      const StoredTensor part = other.stored(id);
+      const auto size = static_cast<double>(part.size());
+      const auto common = elements_in_common(part, all, axis, done,
+                                             static_cast<std::int64_t>(size * (1.0 - std::max(least_share, most))));
+      if (!common || static_cast<double>(*common) <= most * size) continue;
+      best = &id;
+      most = static_cast<double>(*common) / size;
+      if (most == 1.0) break;
+    }
+    if (best == nullptr) return std::nullopt;
+    parts.push_back(*best);
+    elements += element_count(other.shape_of(*best));
   }
   return parts;
 }
 
+/// Values joined along an axis.
+StoredTensor joined_along(std::size_t axis, const RecordedRun& run, const std::vector<std::string>& ids,
+                          const StoredTensor& like) {
+  std::size_t stretches = 1;
+  for (std::size_t i = 0; i < axis; ++i) stretches *= static_cast<std::size_t>(like.shape()[i]);
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < stretches; ++i)
+    for (const std::string& id : ids) {
+      const StoredTensor part = run.stored(id);
+      const std::size_t count = part.bytes().size() / stretches;
+      const auto of_part = part.bytes().subspan(i * count, count);
+      bytes.insert(bytes.end(), of_part.begin(), of_part.end());
+    }
+  return StoredTensor(like.type(), like.shape(), std::move(bytes));
+}
+
 struct JoinedSources {
   std::set<std::string> a, b;  ///< ids
+  std::vector<DriftSource> differing;
 };
 
-/// Weights that one run has as one, and the other run as several, along any axis: joined ones, and shards of ranks; and
-/// copies of those that both runs have, as each rank has its own.
-JoinedSources joined_sources(const RecordedRun& a, const RecordedRun& b, const RunAlignment& alignment) {
-  JoinedSources joined;
-  std::vector<std::string> all_a = alignment.sources_only_a, all_b = alignment.sources_only_b;
-  for (const AlignedSource& source : alignment.sources) {
-    if (!source.is_identical) continue;
-    all_a.push_back(source.a);
-    all_b.push_back(source.b);
-  }
-  const auto add = [](const RecordedRun& whole, const std::vector<std::string>& wholes, const RecordedRun& part,
-                      const std::vector<std::string>& parts, std::set<std::string>& of_whole,
-                      std::set<std::string>& of_parts) {
-    for (const std::string& id : wholes) {
-      if (!is_known_weight(whole, id)) continue;
-      const StoredTensor all = whole.stored(id);
-      for (std::size_t axis = 0; axis < all.shape().size(); ++axis)
-        if (const auto found = parts_along(axis, all, part, parts)) {
-          of_whole.insert(id);
-          of_parts.insert(found->begin(), found->end());
-        }
+/// Finds weights that one run has as one, and the other run as several, along any axis: joined ones, and shards of ranks;
+/// and copies of those that both runs have, as each rank has its own.
+class SourceJoiner {
+public:
+  SourceJoiner(const RecordedRun& a, const RecordedRun& b, const RunAlignment& alignment)
+      : a_(a), b_(b), alignment_(alignment) {}
+
+  JoinedSources join() && {
+    std::vector<std::string> all_a = alignment_.sources_only_a, all_b = alignment_.sources_only_b;
+    for (const AlignedSource& source : alignment_.sources) {
+      if (!source.is_identical) continue;
+      all_a.push_back(source.a);
+      all_b.push_back(source.b);
     }
-  };
-  add(a, alignment.sources_only_a, b, all_b, joined.a, joined.b);
-  add(b, alignment.sources_only_b, a, all_a, joined.b, joined.a);
-  return joined;
-}
+    add(1.0, true, alignment_.sources_only_a, all_b);
+    add(1.0, false, alignment_.sources_only_b, all_a);
+    constexpr double most = 0.9;  // of the elements are the same where few numbers of a weight differ
+    add(most, true, alignment_.sources_only_a, alignment_.sources_only_b);
+    add(most, false, alignment_.sources_only_b, alignment_.sources_only_a);
+    return std::move(joined_);
+  }
+
+private:
+  void add(double least_share, bool is_a_whole, const std::vector<std::string>& wholes,
+           const std::vector<std::string>& parts) {
+    const RecordedRun &run = is_a_whole ? a_ : b_, &other = is_a_whole ? b_ : a_;
+    std::set<std::string>&of_whole = is_a_whole ? joined_.a : joined_.b, &of_parts = is_a_whole ? joined_.b : joined_.a;
+    for (const std::string& id : wholes) {
+      if (of_whole.count(id) != 0 || !is_known_weight(run, id)) continue;
+      const StoredTensor all = run.stored(id);
+      for (std::size_t axis = 0; axis < all.shape().size(); ++axis) {
+        const auto found = parts_along(axis, all, least_share, other, parts);
+        if (!found) continue;
+        of_whole.insert(id);
+        of_parts.insert(found->begin(), found->end());
+        if (least_share < 1.0) note_difference(is_a_whole, id, all, axis, *found);
+        break;
+      }
+    }
+  }
+
+  void note_difference(bool is_a_whole, const std::string& id, const StoredTensor& all, std::size_t axis,
+                       const std::vector<std::string>& parts) {
+    const StoredTensor joined = joined_along(axis, is_a_whole ? b_ : a_, parts, all);
+    DriftSource source;
+    source.a = is_a_whole ? id : parts.front();
+    source.b = is_a_whole ? parts.front() : id;
+    source.reader = reader_in(a_, source.a);
+    source.difference = is_a_whole ? difference_of({all, joined}) : difference_of({joined, all});
+    joined_.differing.push_back(std::move(source));
+  }
+
+  static std::string reader_in(const RecordedRun& run, const std::string& id) {
+    for (const Record& record : run.records())
+      if (std::find(record.operands.begin(), record.operands.end(), id) != record.operands.end()) return record.name;
+    return "nothing";
+  }
+
+  const RecordedRun &a_, &b_;
+  const RunAlignment& alignment_;
+  JoinedSources joined_;
+};
 
 std::vector<std::string> without(std::vector<std::string> ids, const std::set<std::string>& some) {
   std::erase_if(ids, [&](const std::string& id) { return some.count(id) != 0; });
@@ -119,9 +190,12 @@ std::vector<std::string> without(std::vector<std::string> ids, const std::set<st
 }  // namespace
 
 void RunComparer::note_unmatched() {
-  const JoinedSources joined = joined_sources(run_a_, run_b_, alignment_);
-  from_unmatched_a_ = following_from(run_a_, without(alignment_.sources_only_a, joined.a));
-  from_unmatched_b_ = following_from(run_b_, without(alignment_.sources_only_b, joined.b));
+  JoinedSources joined = SourceJoiner(run_a_, run_b_, alignment_).join();
+  drift_.sources_only_a = without(alignment_.sources_only_a, joined.a);
+  drift_.sources_only_b = without(alignment_.sources_only_b, joined.b);
+  from_unmatched_a_ = following_from(run_a_, drift_.sources_only_a);
+  from_unmatched_b_ = following_from(run_b_, drift_.sources_only_b);
+  drift_.sources = std::move(joined.differing);
 }
 
 void RunComparer::compare_sources() {
