@@ -54,8 +54,28 @@ RunAlignment aligned_runs(const RecordedRun& a, const RecordedRun& b) {
   return alignment;
 }
 
+namespace {
+
+void keep_exact(const RecordedRun& run, const RecordChain& chain, const Reference& reference,
+                std::map<RecordedResult, StoredTensor>& exact) {
+  std::size_t left = std::size_t{1} << 25;
+  for (std::size_t i = 0; i < chain.results.size() && i < reference.layers.size(); ++i) {
+    const Tensor<Ball>& values = reference.layers[i];
+    if (!chain.results[i] || values.size() > left) continue;
+    const Record& record = run.records()[chain.results[i]->record];
+    const Shape& shape = run.shape_of(*record.results[chain.results[i]->result]);
+    if (static_cast<std::size_t>(element_count(shape)) != values.size()) continue;  // of some samples
+    left -= values.size();
+    const StoredTensor numbers = nearest_numbers(values);
+    exact.emplace(*chain.results[i],
+                  StoredTensor(numbers.type(), shape, {numbers.bytes().begin(), numbers.bytes().end()}));
+  }
+}
+
+}  // namespace
+
 JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
-  JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt, {}};
+  JudgedRun judged{&run, judge_records(run, options.judge, options.audit), std::nullopt, {}, {}};
   if (judged.judgement.interrupted || options.audit.draws > 0) return judged;
   const RecordChain chain = chain_records(run, options.most_numbers);
   if (chain.why_not.empty() && chain.no_arithmetic.empty()) judged.arithmetic = chain.trace.arithmetic;
@@ -70,6 +90,7 @@ JudgedRun judge_run_alone(const RecordedRun& run, const DriftOptions& options) {
       judged.known[*chain.results[*node]].add(chain.graph, chain.trace, output, reference, bounds, first, count,
                                               options.judge.precision.threads);
     }
+    keep_exact(run, chain, reference, judged.exact);
   };
   judge_from_input(run, chain, from_input, judged.judgement);
   return judged;

@@ -139,6 +139,8 @@ struct JudgedRun {
   std::optional<ArithmeticModel> arithmetic;  ///< of the network that its records are; empty: they are none
   /// What is known of the network's outputs, by result; of small ones.
   std::map<RecordedResult, KnownNumbers> known;
+  /// The exact values from the inputs on, rounded to double; of as many results as have 2^25 numbers together.
+  std::map<RecordedResult, StoredTensor> exact;
 };
 /// Judges a run alone: every op, and the network from the input on where there is one.
 /// Throws:    what judge_records() throws

@@ -122,6 +122,9 @@ private:
   // ---- verdicts (run_comparer_verdicts.cpp)
 
   void settle_op(std::size_t i);
+  /// Whether the exact networks of both runs, each from its own inputs on, give the same value.
+  /// Source:    docs/theory.md T-137
+  bool is_same_function(std::size_t i) const;
   /// What shows that the same rows or positions do not follow from the same numbers alone, or by another function: they are
   /// further apart than both runs are from their exact values, or from the exact op on the same operands. Empty: nothing, or
   /// an operand does already.

@@ -30,28 +30,6 @@ std::optional<StoredTensor> with_masks_of(StoredTensor of, const StoredTensor& i
   return StoredTensor::from(in_float32);
 }
 
-StoredTensor nearest_numbers(const Tensor<Ball>& exact) {
-  Tensor<double> numbers(exact.shape);
-  std::transform(exact.values.begin(), exact.values.end(), numbers.values.begin(),
-                 [](const Ball& ball) { return ball.hi; });
-  return StoredTensor::from(numbers);
-}
-
-/// Whether exact values of two networks on the same numbers differ by no more than constants that each of them rounds.
-bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, bool are_scores) {
-  const std::vector<double> x = of_a.to_double().values, y = of_b.to_double().values;
-  const auto is_masked = [&](std::size_t i) { return are_scores && x[i] <= least_mask && y[i] <= least_mask; };
-  double size = 0.0, count = 0.0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!is_masked(i)) {
-      size += std::abs(y[i]);
-      count += 1.0;
-    }
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!is_masked(i) && !(std::abs(x[i] - y[i]) <= rounded_constants * (std::abs(y[i]) + size / count))) return false;
-  return true;
-}
-
 /// What a layer's own errors say: those from the input on follow from other layers.
 Status own_status(const LayerSummary& layer) {
   const auto exceeds = [&](const BoundSummary& bound) { return bound.gives_verdict() && bound.violations > 0; };

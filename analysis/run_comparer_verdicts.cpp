@@ -109,6 +109,13 @@ void RunComparer::settle_op(std::size_t i) {
       !evidence.declared_rounding.empty())
     drift_.ops[i].as_b = Status::not_checked;
   evidence.masks_what_differs = masks_what_differs(i);
+  evidence.is_same_function = is_same_function(i);
+  if (evidence.is_same_function) {
+    drift_.ops[i].as_b = Status::holds;
+    evidence.other_function.clear();
+    evidence.unknown_numbers.clear();
+    evidence.unmatched_source.clear();
+  }
   if (const std::string text = answers_to_others(i, evidence); !text.empty()) {
     const std::optional<AlignedRows> rows = alignment_.rows_of(one);
     const bool may_look_ahead = rows && rows->positions && !evidence.are_other_steps;
@@ -118,6 +125,15 @@ void RunComparer::settle_op(std::size_t i) {
   settle(drift_.ops[i], evidence, drift_.ops.size());
 }
 
+bool RunComparer::is_same_function(std::size_t i) const {
+  const AlignedResult& one = alignment_.results[i];
+  const auto a = a_.exact.find(one.a);
+  const auto b = b_.exact.find(one.b);
+  if (a == a_.exact.end() || b == b_.exact.end() || follow_choice_.count(i) != 0) return false;
+  const std::optional<AlignedNumbers> both = aligned_numbers(a->second, b->second, alignment_.rows_of(one));
+  return both && are_same_function(both->a, both->b, scores_.count(i) != 0);
+}
+
 std::string RunComparer::answers_to_others(std::size_t i, const OpEvidence& evidence) {
   const AlignedResult& one = alignment_.results[i];
   const DriftOp& op = drift_.ops[i];
@@ -125,7 +141,7 @@ std::string RunComparer::answers_to_others(std::size_t i, const OpEvidence& evid
                                         [&](std::size_t operand) { return answers_.count(operand) != 0; });
   if (reads_others) answers_.insert(i);
   // Their exact networks read other numbers.
-  if (!unmatched_source_of(one).empty()) return "";
+  if (!unmatched_source_of(one).empty() || evidence.is_same_function) return "";
   const std::optional<AlignedRows> rows = alignment_.rows_of(one);
   const bool is_known = drift_.sources.empty() && unknown_sources_.empty() && parted_sources_.empty() &&
                         op.difference && op.difference->is_finite_in_both() && !evidence.is_choice &&

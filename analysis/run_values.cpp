@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+
+#include "analysis/drift_verdict.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -73,6 +76,27 @@ std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::s
   const std::optional<RecordedPart> part_a = a.part_of(id_a), part_b = b.part_of(id_b);
   if (!are_same_part(part_a, part_b) || (part_a && rows)) return std::nullopt;
   return aligned_numbers(a.stored(id_a), b.stored(id_b), rows);
+}
+
+StoredTensor nearest_numbers(const Tensor<Ball>& exact) {
+  Tensor<double> numbers(exact.shape);
+  std::transform(exact.values.begin(), exact.values.end(), numbers.values.begin(),
+                 [](const Ball& ball) { return ball.hi; });
+  return StoredTensor::from(numbers);
+}
+
+bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, bool are_scores) {
+  const std::vector<double> x = of_a.to_double().values, y = of_b.to_double().values;
+  const auto is_masked = [&](std::size_t i) { return are_scores && x[i] <= least_mask && y[i] <= least_mask; };
+  double size = 0.0, count = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!is_masked(i)) {
+      size += std::abs(y[i]);
+      count += 1.0;
+    }
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!is_masked(i) && !(std::abs(x[i] - y[i]) <= rounded_constants * (std::abs(y[i]) + size / count))) return false;
+  return true;
 }
 
 bool has_all_of(const AlignedRows& rows) {

@@ -47,6 +47,12 @@ std::map<std::string, std::string> following_from(const RecordedRun& run, const 
 /// The numbers of a value that both runs recorded, or the same part of them.
 std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::string& id_a, const RecordedRun& b,
                                               const std::string& id_b, const std::optional<AlignedRows>& rows);
+/// Certified values, rounded to double.
+StoredTensor nearest_numbers(const Tensor<Ball>& exact);
+/// Whether certified values of two networks differ by no more than constants that each of them rounds to float32.
+/// `are_scores`: as difference_of() has it
+/// Source:    docs/theory.md T-137
+bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, bool are_scores);
 /// Whether run a has all rows and positions of run b.
 bool has_all_of(const AlignedRows& rows);
 /// The same rows, seen from the other run.

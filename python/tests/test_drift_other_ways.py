@@ -1,6 +1,8 @@
 """Two programs compute one network in other ways: no bug, and a fault that hides among them is one."""
 
+import json
 import math
+import struct
 
 import pytest
 
@@ -110,6 +112,37 @@ def test_a_fault_among_other_ways_is_a_bug(tmp_path, fault, is_joined):
 
     for drift in both_ways(tmp_path, lambda: decoder()(TOKENS), second):
         assert drift.verdict == "bug", drift.text
+
+
+ALL_WAYS = {"in_halves": True, "divides": True, "scales": (0.5, 2.0)}
+
+
+def without_modules(path):
+    """Takes the modules out of a recording, as of a program that names none."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    records = json.loads(header["__metadata__"]["records"])
+    header["__metadata__"]["records"] = json.dumps([{key: value for key, value in record.items() if key != "module"}
+                                                    for record in records])
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size:])
+
+
+@pytest.mark.parametrize("fault", [{}, {"turn": 1.0005}, {"scales": (0.5, 2.001)}])
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_runs_that_name_no_modules_and_compute_everything_otherwise(tmp_path, is_joined, fault):
+    how = {**ALL_WAYS, **fault}
+    paths = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    with torch.no_grad():
+        for path, model in zip(paths, (decoder(), decoder(**how).joined() if is_joined else decoder(**how))):
+            with driftbound.record(path):
+                model(TOKENS)
+            without_modules(path)
+    for pair in (paths, paths[::-1]):
+        drift = driftbound.drift(*pair)
+        assert drift.verdict == ("bug" if fault else "expected"), drift.text
 
 
 TEXTS = [[7, 3, 21, 9], [7, 11, 3, 30, 21, 14], [7, 5, 3]]
