@@ -168,7 +168,8 @@ Tensor<double> numbers_of(FormatId id, Shape shape, bool has_signs, std::mt19937
 }  // namespace
 
 TEST_CASE(
-    "no simulated matrix unit is off by more than the tolerance of its device, and fp8 is by that of float32 sums") {
+    "no simulated matrix unit is off by more than the tolerance of its device, and fp8 is by that of float32 sums" *
+    doctest::test_suite("campaign")) {
   std::mt19937_64 random(185);
   struct Unit {
     const char* device;
@@ -380,7 +381,8 @@ TEST_CASE("an order, a wide accumulator and few parts make a tolerance smaller; 
   CHECK(answer(request).parts[0].proven > 1000 * any);
 }
 
-TEST_CASE("a kernel that keeps its steps in the accumulator has a smaller tolerance than one that stores them") {
+TEST_CASE("a kernel that keeps its steps in the accumulator has a smaller tolerance than one that stores them" *
+          doctest::test_suite("campaign")) {
   ToleranceRequest request = request_of("attention");
   request.k = 32;
   request.keys = 64;

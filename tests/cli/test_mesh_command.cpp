@@ -93,7 +93,8 @@ TEST_CASE("mesh: where no part is certified there is no distance, and no word of
   CHECK(contains(run_program(half).out, "The mesh is empty, and nothing"));
 }
 
-TEST_CASE("mesh: cells too coarse for a certificate are halved, and the report says so") {
+TEST_CASE("mesh: cells too coarse for a certificate are halved, and the report says so" *
+          doctest::test_suite("campaign")) {
   const std::string command = "mesh " + torus + " --cell 2^-2 --depth 4";
   const nlohmann::json coarse = mesh_json(run_program(command + " --refine 0 --json -"));
   CHECK(coarse["certified"] == false);

@@ -273,7 +273,7 @@ struct MadeSums {
   }
 };
 
-TEST_CASE("the order of sums and means is found") {
+TEST_CASE("the order of sums and means is found" * doctest::test_suite("campaign")) {
   std::mt19937_64 random(20261202);
   for (const std::int64_t k : {300, 1000}) {
     MadeSums sums(40, k, op::ReduceSum{{1}, false}, random), means(40, k, op::ReduceMean{{1}, false}, random);
@@ -579,7 +579,7 @@ TEST_CASE("the order of a softmax's sum is found, with what makes its terms") {
   }
 }
 
-TEST_CASE("the moments of a norm are found, and the steps behind them") {
+TEST_CASE("the moments of a norm are found, and the steps behind them" * doctest::test_suite("campaign")) {
   using Steps = RowSteps;
   std::mt19937_64 random(20261211);
   MadeRows rows(20, 150, op::LayerNormalization{-1, 1e-5}, true, random);
