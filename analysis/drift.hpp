@@ -62,8 +62,9 @@ struct DriftOp {
 
 /// A value from outside whose numbers differ in the two runs.
 struct DriftSource {
-  std::string a, b;
-  std::string reader;  ///< the first result that is computed from it
+  std::string a, b;                ///< ids
+  std::string called_a, called_b;  ///< names in the programs, where these are known, else the ids
+  std::string reader;              ///< the first result that is computed from it
   std::optional<RunDifference> difference;
   std::string rounded_to;         ///< one run has the other one's numbers rounded to this type; empty: other numbers
   bool is_first_rounded = false;  ///< the first run has those of the second
@@ -106,7 +107,7 @@ struct RunsDrift {
   std::vector<DriftAlone> only_a, only_b;
   std::vector<Decisions> decisions;  ///< of values with two classes or more that no other aligned value reads
   std::vector<DriftNoise> noise;     ///< of the same values, where they have enough rows
-  std::vector<std::string> sources_only_a, sources_only_b;  ///< ids
+  std::vector<std::string> sources_only_a, sources_only_b;  ///< as called
   std::optional<AlignedRows> rows;
   std::int64_t pairs_of_steps = 0;       ///< that are compared; 0: the runs read their texts in the same steps
   std::optional<DriftParting> parting;   ///< empty: the runs do not part

@@ -272,8 +272,8 @@ Section remarks_of(const RunsDrift& drift) {
   for (const DriftSource& source : drift.sources)
     add(fmt::format(
             "The numbers of '{}' ('{}' in the second run) differ in {} of {} elements{}; '{}' reads them first.",
-            source.a, source.b, source.difference->differing, source.difference->elements, cause_of(source),
-            source.reader),
+            source.called_a, source.called_b, source.difference->differing, source.difference->elements,
+            cause_of(source), source.reader),
         source.is_drifted || source.is_declared ? Style::plain : Style::wrong);
   if (!drift.sources_only_a.empty())
     add(fmt::format("Values from outside in the first run alone: {}.", list_of(drift.sources_only_a)));
@@ -341,8 +341,8 @@ Json json_of_drift(const RunsDrift& drift) {
         "kernel_second"_key = text_or_null(op.kernel_b), "predicted"_key = op.is_predicted(),
         "verdict"_key = name_of(op.verdict), "reason"_key = op.reason));
   for (const DriftSource& source : drift.sources)
-    sources.push_back(object("first"_key = source.a, "second"_key = source.b, "reader"_key = source.reader,
-                             "difference"_key = json_of_difference(source.difference),
+    sources.push_back(object("first"_key = source.called_a, "second"_key = source.called_b,
+                             "reader"_key = source.reader, "difference"_key = json_of_difference(source.difference),
                              "rounded_to"_key = text_or_null(source.rounded_to),
                              "rounded_in_first"_key = source.is_first_rounded && !source.rounded_to.empty(),
                              "declared"_key = source.is_declared, "drifted"_key = source.is_drifted));

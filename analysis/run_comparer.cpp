@@ -182,7 +182,7 @@ void RunComparer::name_what_is_alone() {
       const auto source = from.find(id);
       one.follows_unknown = source != from.end() && leads.count(id) == 0 && !drift_.parting;
       if (one.follows_unknown && one.reason.empty())
-        one.reason = "it follows from '" + source->second +
+        one.reason = "it follows from '" + run.called(source->second) +
                      "', which comes from outside and the other run has not, and is not compared";
       alone.push_back(std::move(one));
     }

@@ -207,7 +207,7 @@ std::string RunComparer::text_of_joined_source() const {
     if (std::any_of(other_sources_.begin(), other_sources_.end(), is_it)) continue;
     const DriftSource& source = drift_.sources[i];
     return fmt::format(", and {} of {} elements of '{}', of which '{}' is a part in one run",
-                       source.difference->differing, source.difference->elements, source.a, source.b);
+                       source.difference->differing, source.difference->elements, source.called_a, source.called_b);
   }
   return "";
 }

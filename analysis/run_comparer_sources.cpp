@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "analysis/run_comparer.hpp"
@@ -166,6 +167,8 @@ private:
     DriftSource source;
     source.a = is_a_whole ? id : parts.front();
     source.b = is_a_whole ? parts.front() : id;
+    source.called_a = a_.called(source.a);
+    source.called_b = b_.called(source.b);
     source.reader = reader_in(a_, source.a);
     source.difference = is_a_whole ? difference_of({all, joined}) : difference_of({joined, all});
     joined_.differing.push_back(std::move(source));
@@ -191,10 +194,12 @@ std::vector<std::string> without(std::vector<std::string> ids, const std::set<st
 
 void RunComparer::note_unmatched() {
   JoinedSources joined = SourceJoiner(run_a_, run_b_, alignment_).join();
-  drift_.sources_only_a = without(alignment_.sources_only_a, joined.a);
-  drift_.sources_only_b = without(alignment_.sources_only_b, joined.b);
-  from_unmatched_a_ = following_from(run_a_, drift_.sources_only_a);
-  from_unmatched_b_ = following_from(run_b_, drift_.sources_only_b);
+  const auto take = [](const RecordedRun& run, const std::vector<std::string>& ids, std::vector<std::string>& names) {
+    std::transform(ids.begin(), ids.end(), std::back_inserter(names), [&](const auto& id) { return run.called(id); });
+    return following_from(run, ids);
+  };
+  from_unmatched_a_ = take(run_a_, without(alignment_.sources_only_a, joined.a), drift_.sources_only_a);
+  from_unmatched_b_ = take(run_b_, without(alignment_.sources_only_b, joined.b), drift_.sources_only_b);
   drift_.sources = std::move(joined.differing);
 }
 
@@ -207,6 +212,8 @@ void RunComparer::compare_sources() {
     DriftSource differing;
     differing.a = source.a;
     differing.b = source.b;
+    differing.called_a = run_a_.called(source.a);
+    differing.called_b = run_b_.called(source.b);
     differing.reader = reader_of(i);
     std::optional<AlignedNumbers> numbers =
         numbers_of_both(run_a_, source.a, run_b_, source.b, alignment_.rows_of(source));
@@ -248,7 +255,8 @@ void RunComparer::require_same_input(const AlignedSource& source, const RunDiffe
     throw InvalidArgument(fmt::format(
         "the runs are of different inputs or models: '{}' and '{}', which '{}' reads, differ in {} of {} elements; "
         "record both runs with the same inputs and weights",
-        source.a, source.b, reader_of(place_of(source)), difference.differing, difference.elements));
+        run_a_.called(source.a), run_b_.called(source.b), reader_of(place_of(source)), difference.differing,
+        difference.elements));
 }
 
 std::size_t RunComparer::place_of(const AlignedSource& source) const {
@@ -267,10 +275,10 @@ void RunComparer::require_common_positions() const {
   const AlignedRows& rows = *drift_.rows;
   const auto known = std::count_if(rows.of_b.begin(), rows.of_b.end(), [](auto row) { return row >= 0; });
   if (2 * known < std::min(rows.a, rows.b))
-    throw InvalidArgument(
-        fmt::format("the runs are of different inputs: {} of {} rows of tokens in '{}' begin like a row of '{}' in "
-                    "the first run; record both runs with the same inputs",
-                    known, rows.b, rows.positions->tokens_in_b, rows.positions->tokens_in_a));
+    throw InvalidArgument(fmt::format(
+        "the runs are of different inputs: {} of {} rows of tokens in '{}' begin like a row of '{}' in "
+        "the first run; record both runs with the same inputs",
+        known, rows.b, run_b_.called(rows.positions->tokens_in_b), run_a_.called(rows.positions->tokens_in_a)));
 }
 
 void RunComparer::find_parting() {

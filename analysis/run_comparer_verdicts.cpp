@@ -180,9 +180,9 @@ bool RunComparer::reads_drifted(const AlignedResult& one) const {
 
 std::string RunComparer::unmatched_source_of(const AlignedResult& one) const {
   if (const auto found = from_unmatched_a_.find(id_of(run_a_, one.a)); found != from_unmatched_a_.end())
-    return found->second;
+    return run_a_.called(found->second);
   const auto found = from_unmatched_b_.find(id_of(run_b_, one.b));
-  return found == from_unmatched_b_.end() ? "" : found->second;
+  return found == from_unmatched_b_.end() ? "" : run_b_.called(found->second);
 }
 
 void RunComparer::note_unjudged() {
@@ -236,14 +236,14 @@ std::string RunComparer::other_source_of(const AlignedResult& one) const {
         "the {} run reads numbers that are not finite: {} of {} elements of '{}', which are finite in "
         "the other run",
         difference.not_finite_a > 0 ? "first" : "second", std::max(difference.not_finite_a, difference.not_finite_b),
-        difference.elements, difference.not_finite_a > 0 ? source->a : source->b);
+        difference.elements, difference.not_finite_a > 0 ? source->called_a : source->called_b);
   if (!is_float(run_a_.type_of(source->a)))
     return fmt::format("the runs read other numbers: {} of {} elements of '{}' differ", difference.differing,
-                       difference.elements, source->a);
+                       difference.elements, source->called_a);
   if (source->is_zero_in_one)
-    return fmt::format("'{}' is 0 in one run alone, in all of {} elements", source->a, difference.elements);
+    return fmt::format("'{}' is 0 in one run alone, in all of {} elements", source->called_a, difference.elements);
   return fmt::format("the runs read other numbers: {} of {} elements of '{}' differ, by {} of its scale at most",
-                     difference.differing, difference.elements, source->a,
+                     difference.differing, difference.elements, source->called_a,
                      error_text(difference.largest / difference.scale));
 }
 
@@ -252,13 +252,14 @@ std::string RunComparer::rounded_source_of(const AlignedResult& one, bool is_dec
       one, [&](const DriftSource& each) { return !each.rounded_to.empty() && each.is_declared == is_declared; });
   if (source == nullptr) return "";
   return fmt::format("the {} run reads '{}' rounded to {}", source->is_first_rounded ? "first" : "second",
-                     source->is_first_rounded ? source->a : source->b, source->rounded_to);
+                     source->is_first_rounded ? source->called_a : source->called_b, source->rounded_to);
 }
 
 std::string RunComparer::unknown_source_of(const AlignedResult& one) const {
   for (const std::size_t i : one.reads_sources)
     if (unknown_sources_.count(i) != 0)
-      return fmt::format("the runs did not record the same elements of '{}', which it reads", alignment_.sources[i].a);
+      return fmt::format("the runs did not record the same elements of '{}', which it reads",
+                         run_a_.called(alignment_.sources[i].a));
   return "";
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 
@@ -15,6 +15,7 @@ class ModulePaths:
         self.active = True
         self.compiled: set[str] = set()
         self._names: dict[nn.Module, str] = {}
+        self._weights: dict[int, tuple[Tensor, str]] = {}
         self._stack: list[tuple[nn.Module, str]] = []
         self._handles: list[Any] = []
         if model is not None:
@@ -37,9 +38,16 @@ class ModulePaths:
         """Dotted path of the module that is being called, ``None`` outside of modules and in the root itself."""
         return (self._stack[-1][1] or None) if self._stack else None
 
+    def name_of_weight(self, tensor: Tensor) -> str | None:
+        """Dotted name of a parameter or a buffer, ``None`` for others."""
+        weight, name = self._weights.get(id(tensor), (None, None))
+        return name if weight is tensor else None
+
     def _name(self, root: nn.Module) -> None:
         for name, module in root.named_modules():
             self._names.setdefault(module, name.replace("_orig_mod.", "").replace("_orig_mod", ""))
+        for name, weight in (*root.named_parameters(), *root.named_buffers()):
+            self._weights.setdefault(id(weight), (weight, name.replace("_orig_mod.", "")))
 
     def _enter(self, module: nn.Module, inputs: Any) -> None:
         if not self.active:

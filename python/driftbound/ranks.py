@@ -371,7 +371,8 @@ class _Joiner:
             self.shards.describe(joined, value.pop("type"), value.pop("shape"), **value)
             return joined
         indices = {name.split("/", 2)[2]: np.frombuffer(rank.tensor(name).data, np.int64) for name in names[1:]}
-        self.shards.store(joined, rank.tensor(names[0]), tuple(value["shape"]), value.get("part"), indices)
+        self.shards.store(joined, rank.tensor(names[0]), tuple(value["shape"]), value.get("part"), indices,
+                          value.get("name"))
         return joined
 
     def _take_over(self, number: int, rank: _Rank) -> None:

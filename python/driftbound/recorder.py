@@ -26,12 +26,13 @@ from .weights import WeightFiles
 class Value:
     """A value that a recording knows: what ``add`` returns for a result, to be used as an operand of later calls."""
 
-    __slots__ = ("identity", "type", "shape", "whole", "given", "stored", "searched")
+    __slots__ = ("identity", "type", "shape", "name", "whole", "given", "stored", "searched")
 
     def __init__(self, identity: str, element_type: str, shape: tuple[int, ...]):
         self.identity = identity
         self.type = element_type
         self.shape = shape
+        self.name: str | None = None  # what the program calls it, as a weight
         self.whole: str | None = None  # id under which all of it is known
         self.given: str | None = None  # id of the part that the program gave
         self.stored = 0  # how often something was stored of it
@@ -227,7 +228,7 @@ class Recorder(ContextDecorator):
         """Stores all of a value, once, and returns the id of that."""
         if value.whole is None:
             value.whole = self._take_identity(value)
-            self._open().store(value.whole, array.whole(), value.shape)
+            self._open().store(value.whole, array.whole(), value.shape, name=value.name)
         return value.whole
 
     def keep_derived(self, value: Value) -> str:

@@ -48,9 +48,14 @@ class ShardWriter:
         self._values[identity] = {"type": element_type, "shape": list(shape), **more}
 
     def store(self, identity: str, tensor: Tensor, shape: tuple[int, ...], part: dict | None = None,
-              indices: dict[str, np.ndarray] | None = None) -> None:
-        """Adds a value with its numbers: ``tensor`` is all of it, or the part that ``indices`` select."""
+              indices: dict[str, np.ndarray] | None = None, name: str | None = None) -> None:
+        """Adds a value with its numbers: ``tensor`` is all of it, or the part that ``indices`` select.
+
+        ``name`` is what the program calls it.
+        """
         entry: dict = {"type": tensor.type, "shape": list(shape)}
+        if name is not None:
+            entry["name"] = name
         if part is not None:
             entry["part"] = part
         self._values[identity] = entry

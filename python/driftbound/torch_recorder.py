@@ -262,7 +262,8 @@ class TorchRecorder:
         """The value that a tensor has now."""
         memory, key = self._memory(tensor), (*_place(tensor), _version(tensor))
         if key not in memory.values:
-            memory.values[key] = self._recorder.new_value(as_array(tensor))
+            memory.values[key] = value = self._recorder.new_value(as_array(tensor))
+            value.name = self._modules.name_of_weight(tensor)
         return memory.values[key]
 
     def _known(self, tensor: torch.Tensor) -> bool:

@@ -392,6 +392,17 @@ ArithmeticModel RecordedRun::arithmetic_of(const Record& record, bool is_double)
 bool RecordedRun::has(const std::string& id) const {
   return state_->values.contains(id);
 }
+std::string RecordedRun::called(const std::string& id) const {
+  const ValueEntry* value = &state_->entry(id);
+  constexpr int most_moves = 16;
+  for (int moves = 0; moves < most_moves && value->name.empty() && value->producer; ++moves) {
+    const Record& record = state_->records[*value->producer];
+    if (record.operands.size() != 1 || !record.operands.front() || !has(*record.operands.front()) || is_stored(id))
+      return id;
+    value = &state_->entry(*record.operands.front());
+  }
+  return value->name.empty() ? id : value->name;
+}
 ElementType RecordedRun::type_of(const std::string& id) const {
   return state_->entry(id).type;
 }

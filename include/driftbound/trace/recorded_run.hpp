@@ -64,6 +64,9 @@ public:
   ArithmeticModel arithmetic_of(const Record& record, bool is_double) const;
 
   bool has(const std::string& id) const;
+  /// What messages call a value: its name in the program, as of a weight, or that of the value whose elements it has; else
+  /// its id.
+  std::string called(const std::string& id) const;
   /// Throws (these and the next):    InvalidArgument for an id that the run does not have
   ElementType type_of(const std::string& id) const;
   const Shape& shape_of(const std::string& id) const;
