@@ -87,4 +87,4 @@ def test_ranks_compute_what_one_device_computes(recorded, fault):
         drift = driftbound.drift(*pair)
         assert drift.verdict == ("expected" if fault == "none" else "bug"), drift.text
         if fault == "a weight off":
-            assert "1 of 256 elements" in drift.reason, drift.text
+            assert "1 of 256 elements of 'k.weight'" in drift.reason, drift.text

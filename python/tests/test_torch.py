@@ -231,6 +231,14 @@ def test_module_paths(run_path):
     assert Run(run_path).of("aten::embedding")["module"] == "inner.words"
 
 
+def test_parameters_and_buffers_have_their_names(run_path):
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).eval()
+    with torch.no_grad(), recorded(run_path):
+        model(torch.randn(5, 3))
+    names = {value["name"] for value in Run(run_path).values.values() if "name" in value}
+    assert names == {"0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var"}
+
+
 def test_module_paths_after_an_exception(run_path):
     class Raises(nn.Module):
         def forward(self, x):

@@ -398,9 +398,13 @@ TEST_CASE("What follows in one run alone from numbers that the other one does no
     writer.value("x", StoredTensor::from(x));
     writer.value("y", StoredTensor::from(y));
     writer.record("aten::relu", {"x"}, {"y"}, {}, "act");
-    if (has_cache) writer.value("cache", StoredTensor::from(x));
+    Matrix cache = x;
+    for (float& value : cache.values) value = 1.0F - value;
+    Matrix z = has_cache ? cache : y;
+    for (float& value : z.values) value = std::max(value, 0.0F);
+    if (has_cache) writer.value("cache", StoredTensor::from(cache));
     if (goes_on) {
-      writer.value("z", StoredTensor::from(y));
+      writer.value("z", StoredTensor::from(z));
       writer.record("aten::relu", {has_cache ? "cache" : "y"}, {"z"}, {}, "act");
     }
     writer.write(folder.file(name));
@@ -416,6 +420,74 @@ TEST_CASE("What follows in one run alone from numbers that the other one does no
     CHECK(drift.verdict == DriftVerdict::undecided);
     REQUIRE(drift.alone);
     CHECK(contains(drift.alone->reason, "it follows from 'cache', which comes from outside"));
+  }
+}
+
+TEST_CASE("A weight that one run has in parts is the same weight, and another one where few of its numbers differ") {
+  const TemporaryFolder folder;
+  constexpr std::int64_t width = 8, half = 4;
+  const Matrix x = random_matrix({5, width}, 1), w = random_matrix({width, width}, 2);
+  const auto columns = [&](std::int64_t first, float factor) {
+    Matrix part({width, half});
+    for (std::int64_t i = 0; i < width; ++i)
+      for (std::int64_t j = 0; j < half; ++j)
+        part.values[static_cast<std::size_t>(i * half + j)] =
+            w.values[static_cast<std::size_t>(i * width + first + j)] * (i == 3 && j == 1 ? factor : 1.0F);
+    return part;
+  };
+  const auto times = [&](const Matrix& of) {
+    const std::int64_t count = of.shape[1];
+    Matrix product({5, count});
+    for (std::int64_t i = 0; i < 5; ++i)
+      for (std::int64_t j = 0; j < count; ++j)
+        for (std::int64_t k = 0; k < width; ++k)
+          product.values[static_cast<std::size_t>(i * count + j)] +=
+              x.values[static_cast<std::size_t>(i * width + k)] * of.values[static_cast<std::size_t>(k * count + j)];
+    return product;
+  };
+  const auto write = [&](const char* name, const std::vector<Matrix>& parts) {
+    RecordingWriter writer;
+    writer.value("x", StoredTensor::from(x));
+    RecordingWriter::Ids products;
+    Matrix joined({5, width});
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string number = std::to_string(i);
+      const Matrix product = times(parts[i]);
+      for (std::size_t e = 0; e < product.size(); ++e) {
+        const auto row = static_cast<std::int64_t>(e) / product.shape[1],
+                   column = static_cast<std::int64_t>(e) % product.shape[1];
+        joined.values[static_cast<std::size_t>(row * width + first + column)] = product.values[e];
+      }
+      first += product.shape[1];
+      writer.value("w" + number, StoredTensor::from(parts[i]));
+      writer.value("p" + number, StoredTensor::from(product));
+      writer.record("aten::mm", {"x", "w" + number}, {"p" + number});
+      products.emplace_back("p" + number);
+    }
+    if (parts.size() > 1) {
+      writer.derived("p", ElementType::f32, {5, width});
+      writer.record("aten::cat", products, {"p"}, {{"dim", 1}});
+    }
+    for (float& value : joined.values) value = std::max(value, 0.0F);
+    writer.value("y", StoredTensor::from(joined));
+    writer.record("aten::relu", {parts.size() > 1 ? "p" : "p0"}, {"y"});
+    writer.write(folder.file(name));
+    return RecordedRun(folder.file(name));
+  };
+  const RecordedRun whole = write("whole.safetensors", {w}),
+                    parts = write("parts.safetensors", {columns(0, 1.0F), columns(half, 1.0F)}),
+                    other = write("other.safetensors", {columns(0, 1.0F), columns(half, 1.001F)});
+  const auto drift_between = [](const RecordedRun& a, const RecordedRun& b) {
+    return compare_runs(judge_run_alone(a, options()), judge_run_alone(b, options()), options());
+  };
+  CHECK(drift_between(whole, parts).verdict == DriftVerdict::expected);
+  CHECK(drift_between(parts, whole).verdict == DriftVerdict::expected);
+  for (const RunsDrift& drift : {drift_between(whole, other), drift_between(other, whole)}) {
+    CHECK(drift.verdict == DriftVerdict::bug);
+    REQUIRE(drift.sources.size() == 1);
+    CHECK(drift.sources.front().difference->differing == 1);
+    CHECK(drift.sources.front().difference->elements == width * width);
   }
 }
 

@@ -67,6 +67,24 @@ TEST_CASE("A recorded run has its records and values") {
   CHECK_THROWS_AS(run.stored("d"), InvalidArgument);
 }
 
+TEST_CASE("Messages call a value by its name in the program, also where its elements are moved") {
+  const TemporaryFolder folder;
+  RecordingWriter writer;
+  const Tensor<float> w({2, 3}, {1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F});
+  writer.value("w", StoredTensor::from(w));
+  writer.description("w")["name"] = "net.fc.weight";
+  writer.derived("t", ElementType::f32, {3, 2});
+  writer.value("y", StoredTensor::from(w));
+  writer.record("aten::t", {"w"}, {"t"});
+  writer.record("aten::neg", {"w"}, {"y"});
+  writer.write(folder.path() / "run.safetensors");
+  const RecordedRun run(folder.path() / "run.safetensors");
+  CHECK(run.called("w") == "net.fc.weight");
+  CHECK(run.called("t") == "net.fc.weight");
+  CHECK(run.called("y") == "y");
+  CHECK_THROWS_AS(run.called("d"), InvalidArgument);
+}
+
 TEST_CASE("Records with one name are told apart") {
   const TemporaryFolder folder;
   RecordingWriter writer = sum_of_two();
