@@ -233,7 +233,7 @@ def test_module_paths(run_path):
 
 def test_parameters_and_buffers_have_their_names(run_path):
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)).eval()
-    with torch.no_grad(), recorded(run_path):
+    with torch.no_grad(), driftbound.record(run_path):
         model(torch.randn(5, 3))
     names = {value["name"] for value in Run(run_path).values.values() if "name" in value}
     assert names == {"0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var"}
