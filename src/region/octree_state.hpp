@@ -94,6 +94,9 @@ public:
   OctreeCell cell(std::uint32_t cell, int depth, const double* lower, const double* upper) const;
   /// The cell that is not divided and holds a point of the domain.
   region::Descent leaf_at(const double* point) const;
+  /// The sign of all cells under this one that are not divided and share more with a box than their borders, where it
+  /// is one. The box meets this cell.
+  RegionSign sign_over(const region::Descent& cell, const Box& box) const;
   OctreeCounts counts() const;
   double certain_share() const;
   bool is_complete(const OctreeOptions& options) const;
