@@ -6,7 +6,6 @@
 #include <vtkMarchingCubes.h>
 #include <vtkPointData.h>
 #include <vtkPolyData.h>
-#include <vtkSMPTools.h>
 #include <vtkSmartPointer.h>
 
 #include <algorithm>
@@ -109,7 +108,7 @@ private:
 /// bench_mesh [--quick | CELLS NETWORK...]: cells a side of [-1, 1]^3, and bundled networks by name, others by file; none:
 /// bundled fields in 128 cells, and fox in 256 where DRIFTBOUND_TEST_DATA says where it is.
 int main(int argc, char** argv) {
-  vtkSMPTools::Initialize(1);
+  ::setenv("VTK_SMP_MAX_THREADS", "1", 1);
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words == std::vector<std::string>{"--quick"}) {
     Program(bench::ScalarNetwork("torus_sdf_softplus")).time(16);

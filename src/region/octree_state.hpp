@@ -63,7 +63,7 @@ public:
 
   std::uint32_t cell = 0;
   int depth = 0;
-  double lower[most], upper[most];
+  double lower[most] = {}, upper[most] = {};
 
 private:
   const OctreeCells& cells_;
