@@ -146,6 +146,19 @@ double Octree::State::certain_share() const {
   return 1.0 - share;
 }
 
+double Octree::State::steepest() const {
+  std::call_once(steepest_once_, [&] {
+    std::vector<float> bounds = cells.steepness;
+    for (std::uint32_t cell = cells.size(); cell-- > 0;) {
+      const std::uint32_t first = cells.first_child(cell);
+      if (first == 0) continue;
+      bounds[cell] = std::min(bounds[cell], *std::max_element(&bounds[first], &bounds[first] + children()));
+    }
+    steepest_ = static_cast<double>(bounds.front());
+  });
+  return steepest_;
+}
+
 const implicit::FloatNetwork* Octree::State::float_network() const {
   std::call_once(once_, [&] {
     const Graph scalar = implicit::scalar_graph(evaluator.graph(), evaluator.target(), 0.0);

@@ -124,6 +124,10 @@ public:
   }
   void add_children(const double* lower, const double* upper, Boxes& boxes) const;
 
+  /// A bound of the gradient's 2-norm in the domain: of a cell the smaller of its own and of the largest of its parts.
+  /// Source:    docs/theory.md T-155
+  double steepest() const;
+
   /// Float32 evaluation without the iso value; null where the network has none.
   const implicit::FloatNetwork* float_network() const;
 
@@ -135,6 +139,8 @@ public:
 private:
   mutable std::once_flag exact_once_;
   mutable std::optional<const RegionEvaluator> exact_evaluator_;
+  mutable std::once_flag steepest_once_;
+  mutable double steepest_ = 0.0;
   mutable std::once_flag once_;
   mutable std::unique_ptr<const implicit::FloatNetwork> float_network_;
 };

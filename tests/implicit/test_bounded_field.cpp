@@ -45,8 +45,8 @@ TEST_CASE("a solid is negative where the field is, inside of the domain alone, p
     CHECK(values[i] != 0.0);
     CHECK(std::fabs(values[i] - expected) < 1e-12);
     CHECK(std::fabs(solid.at({x, 3}) - values[i]) < 1e-12);
-    inside += values[i] < 0.0 ? 1 : 0;
-    at_wall += wall == 0.0 ? 1 : 0;
+    inside += values[i] < 0.0 ? std::size_t{1} : std::size_t{0};
+    at_wall += wall == 0.0 ? std::size_t{1} : std::size_t{0};
   }
   CHECK(inside > 100);
   CHECK(at_wall > 20);
