@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "driftbound/evaluate/evaluator.hpp"
 
@@ -110,9 +109,27 @@ std::array<std::vector<double>, 3> coordinates_of(const Volume& volume, const Po
   return coordinates;
 }
 
+/// Of a point, by its number.
+Place place_of(const Volume& volume, std::int64_t row) {
+  const auto& [nx, ny, nz] = volume.extents;
+  return {row / (ny * nz), row / nz % ny, row % nz};
+}
+
+/// Whether a point is a corner of a cell whose sign is not known.
+bool is_at_unknown_cell(const Volume& volume, const Place& place) {
+  const Place cells = {volume.extents[0] - 1, volume.extents[1] - 1, volume.extents[2] - 1};
+  const auto from = [&](std::size_t c) { return std::max(place[c] - 1, std::int64_t{0}); };
+  const auto to = [&](std::size_t c) { return std::min(place[c], cells[c] - 1); };
+  for (std::int64_t k = from(2); k <= to(2); ++k)
+    for (std::int64_t j = from(1); j <= to(1); ++j)
+      for (std::int64_t i = from(0); i <= to(0); ++i)
+        if (volume.cell_signs[static_cast<std::size_t>((k * cells[1] + j) * cells[0] + i)] == 0) return true;
+  return false;
+}
+
 }  // namespace
 
-void find_cell_signs(Volume& volume, const PointSource& points, const RegionEvaluator& evaluator,
+void find_cell_signs(Volume& volume, const PointSource& points, const RegionEvaluator& evaluator, const Octree* octree,
                      const std::function<bool()>& goes_on) {
   constexpr std::size_t blocks_at_once = 16384;
   const auto coordinates = coordinates_of(volume, points);
@@ -130,30 +147,58 @@ void find_cell_signs(Volume& volume, const PointSource& points, const RegionEval
     const std::size_t count = std::min(open.size(), blocks_at_once);
     const std::vector<CellBlock> some(open.end() - static_cast<std::ptrdiff_t>(count), open.end());
     open.resize(open.size() - count);
+    std::vector<CellBlock> enclosed;
     Boxes boxes{.dimension = 3, .lower = {}, .upper = {}};
     for (const CellBlock& block : some) {
-      std::array<double, 3> lower{}, upper{};
+      Box box{std::vector<double>(3), std::vector<double>(3)};
       for (std::size_t c = 0; c < 3; ++c) {
-        lower[c] = coordinates[c][static_cast<std::size_t>(block.first[c])];
-        upper[c] = coordinates[c][static_cast<std::size_t>(block.last[c])];
+        box.lower[c] = coordinates[c][static_cast<std::size_t>(block.first[c])];
+        box.upper[c] = coordinates[c][static_cast<std::size_t>(block.last[c])];
       }
-      boxes.add(lower, upper);
+      const RegionSign by_tree = octree != nullptr ? octree->sign_over(box) : RegionSign::unknown;
+      if (by_tree != RegionSign::unknown) {
+        set(block, static_cast<std::int8_t>(by_tree));
+        continue;
+      }
+      enclosed.push_back(block);
+      boxes.add(box.lower, box.upper);
     }
     const Ranges ranges = evaluator.ranges(boxes);
-    for (std::size_t i = 0; i < some.size(); ++i) {
+    for (std::size_t i = 0; i < enclosed.size(); ++i) {
       if (ranges.sign[i] != RegionSign::unknown)
-        set(some[i], ranges.sign[i] == RegionSign::all_negative ? std::int8_t{-1} : std::int8_t{1});
-      else if (!some[i].is_cell())
-        halve(some[i], open);
+        set(enclosed[i], static_cast<std::int8_t>(ranges.sign[i]));
+      else if (!enclosed[i].is_cell())
+        halve(enclosed[i], open);
     }
+  }
+}
+
+void evaluate_unvalued(Volume& volume, const PointSource& points, const SignField& field,
+                       const std::function<bool()>& goes_on) {
+  constexpr std::size_t points_at_once = 1 << 18;
+  const auto coordinates = coordinates_of(volume, points);
+  for (std::size_t first = 0; first < volume.unvalued.size(); first += points_at_once) {
+    if (!goes_on()) throw Interrupted("interrupted");
+    const auto rows =
+        std::span(volume.unvalued).subspan(first, std::min(points_at_once, volume.unvalued.size() - first));
+    std::vector<double> block;
+    for (const std::int64_t row : rows) {
+      const Place place = place_of(volume, row);
+      for (std::size_t c = 0; c < 3; ++c) block.push_back(coordinates[c][static_cast<std::size_t>(place[c])]);
+    }
+    std::vector<PointSign> found(rows.size());
+    field.signs(block.data(), static_cast<std::int64_t>(found.size()), 3, 1, found);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (found[i].sign != Sign::undecided) volume.values[static_cast<std::size_t>(rows[i])] = signed_value(found[i]);
   }
 }
 
 void Volume::add(std::span<const PointSign> points) {
   for (const PointSign& point : points) {
-    const double size = std::fmax(std::fabs(point.value), std::numeric_limits<double>::min());
-    values.push_back(point.sign == Sign::undecided ? std::numeric_limits<double>::quiet_NaN()
-                                                   : static_cast<double>(static_cast<int>(point.sign)) * size);
+    const auto row = static_cast<std::int64_t>(values.size());
+    if (point.stage == SignStage::given && std::isinf(point.bound) && is_at_unknown_cell(*this, place_of(*this, row)))
+      unvalued.push_back(row);
+    values.push_back(signed_value(point));
     signs.push_back(static_cast<std::int8_t>(point.sign));
   }
 }

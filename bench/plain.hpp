@@ -21,7 +21,8 @@ namespace driftbound::bench {
 class Plain {
 public:
   virtual ~Plain() = default;
-  virtual void run(const std::vector<double>& points) = 0;
+  /// `values`: where values go, one a point; null: nowhere.
+  virtual void run(const std::vector<double>& points, float* values = nullptr) = 0;
   virtual std::string name() const = 0;
 };
 
@@ -31,13 +32,14 @@ public:
   PlainInBlocks(const Graph& graph, std::size_t dimension, std::size_t block)
       : dimension_(dimension), block_(block), forward_(graph, one_point(graph, dimension)) {}
 
-  void run(const std::vector<double>& points) override {
+  void run(const std::vector<double>& points, float* values) override {
     const std::size_t rows = points.size() / dimension_;
     for (std::size_t first = 0; first < rows; first += block_) {
       const std::size_t count = std::min(block_, rows - first);
       forward_.set_input(points.data() + first * dimension_, static_cast<Eigen::Index>(count),
                          static_cast<Eigen::Index>(dimension_));
       forward_();
+      if (values != nullptr) std::copy_n(forward_.output().data(), count, values + first);
     }
   }
   std::string name() const override {

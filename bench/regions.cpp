@@ -27,7 +27,7 @@ using namespace driftbound;
 
 struct Sizes {
   int depth;
-  std::size_t points, rays_per_side;
+  std::size_t points, most_cells, rays_per_side;
   int runs;
 };
 
@@ -41,7 +41,9 @@ public:
         regions_(graph_, target_),
         tree_(Octree::build(graph_, target_, options())),
         points_(sign_points::uniform(sizes.points, regions_.dimension(), 1)),
-        plain_(bench::fastest_plain(graph_, points_, regions_.dimension(), sizes.runs)) {}
+        plain_(bench::fastest_plain(
+            graph_, sign_points::uniform(std::min<std::size_t>(sizes.points, 1 << 17), regions_.dimension(), 1),
+            regions_.dimension(), sizes.runs)) {}
 
   void time() {
     cells();
@@ -75,7 +77,7 @@ private:
     Boxes boxes;
     boxes.dimension = regions_.dimension();
     tree_.each_cell([&](const OctreeCell& cell) {
-      if (cell.sign == RegionSign::unknown && boxes.size() < sizes_.points / 8)
+      if (cell.sign == RegionSign::unknown && boxes.size() < sizes_.most_cells)
         boxes.add(cell.box.lower, cell.box.upper);
     });
     print(
@@ -189,7 +191,7 @@ private:
 int main(int argc, char** argv) {
   std::vector<std::string> names(argv + 1, argv + argc);
   if (names == std::vector<std::string>{"--quick"}) {
-    Program(bench::ScalarNetwork("torus_sdf_softplus"), {4, 9000, 16, 1}).time();
+    Program(bench::ScalarNetwork("torus_sdf_softplus"), {4, 9000, 1000, 16, 1}).time();
     return 0;
   }
   if (names.empty()) {
@@ -198,5 +200,5 @@ int main(int argc, char** argv) {
     const std::string fox = std::string(data == nullptr ? "" : data) + "/neural-implicit-queries/fox.npz";
     if (data != nullptr && std::filesystem::exists(fox)) names.push_back(fox);
   }
-  for (const std::string& name : names) Program(bench::ScalarNetwork(name), {7, 1 << 20, 128, 3}).time();
+  for (const std::string& name : names) Program(bench::ScalarNetwork(name), {7, 10'000'000, 1 << 17, 128, 3}).time();
 }

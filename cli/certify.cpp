@@ -69,7 +69,7 @@ std::vector<double> parse_point(const std::string& text, const std::string& opti
 
 /// Where the network has ops that regions do not know, no cell has a known sign.
 void find_cell_signs(const CertifySettings& settings, const Graph& graph, const Target& target,
-                     const analysis::PointSource& points, analysis::Volume& volume) {
+                     const analysis::PointSource& points, const Octree* octree, analysis::Volume& volume) {
   try {
     const RegionEvaluator evaluator(graph, target,
                                     {.iso = settings.iso,
@@ -77,7 +77,7 @@ void find_cell_signs(const CertifySettings& settings, const Graph& graph, const 
                                      .rounding = false,
                                      .symbols = 0,
                                      .threads = thread_count(settings.threads)});
-    analysis::find_cell_signs(volume, points, evaluator, [] { return !interrupted(); });
+    analysis::find_cell_signs(volume, points, evaluator, octree, [] { return !interrupted(); });
   } catch (const Unsupported&) {
     volume.cell_signs.clear();
   }
@@ -285,8 +285,7 @@ void check_combinations(const CLI::App& app) {
   require_with(app, "--within", {"--segment"}, "zeros are looked for on a segment alone; leave it out");
   require_with(app, "--vtk", {"--grid"}, "an image has points of a grid; leave it out");
   require_without(app, "--vtk", {"--resume"}, "signs of an earlier run come without values; leave one of the two out");
-  require_without(app, "--octree", {"--values", "--vtk"},
-                  "points in certain cells are not evaluated; leave one of the two out");
+  require_without(app, "--octree", {"--values"}, "points in certain cells are not evaluated; leave one of the two out");
   require_without(app, "--values", {"--backend", "--device", "--gemm"},
                   "values are computed already, --arithmetic and --order say how; leave one of the two out");
   require_without(app, "--arithmetic-file", {"--arithmetic", "--order"},
@@ -304,7 +303,7 @@ int run_certify(const CertifySettings& settings) {
   std::optional<analysis::Volume> volume;
   if (!settings.volume.empty()) {
     volume = volume_of(settings, graph);
-    find_cell_signs(settings, graph, task.scalar, *task.points, *volume);
+    find_cell_signs(settings, graph, task.scalar, *task.points, octree ? &*octree : nullptr, *volume);
   }
   std::unique_ptr<analysis::SignFile> signs;
   if (!settings.signs.empty())
@@ -339,6 +338,8 @@ int run_certify(const CertifySettings& settings) {
     options.progress = shown_by(progress);
     if (volume) options.keep = [&](std::span<const PointSign> signs_of_block) { volume->add(signs_of_block); };
     report.certification = analysis::certify(task.field, *task.points, options);
+    if (volume && !report.certification.interrupted())
+      analysis::evaluate_unvalued(*volume, *task.points, task.field, [] { return !interrupted(); });
   }
   try {
     if (task.segment && !report.certification.interrupted()) report.segment = report_segment(settings, graph, task);

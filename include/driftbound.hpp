@@ -17,6 +17,7 @@
 #include "driftbound/evaluate/probe.hpp"
 #include "driftbound/evaluate/scalar_functions.hpp"
 #include "driftbound/evaluate/summation_tree.hpp"
+#include "driftbound/implicit/bounded_field.hpp"
 #include "driftbound/implicit/given_values.hpp"
 #include "driftbound/implicit/segment.hpp"
 #include "driftbound/implicit/sign_field.hpp"

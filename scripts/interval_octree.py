@@ -4,9 +4,10 @@
 Every cell goes through the layers as a box of intervals (natural interval extension), evaluated in float64 and widened
 by 2^-44 of all magnitudes for its own rounding. Cells are halved as `driftbound octree` does it, and counted.
 
-    scripts/interval_octree.py MODEL.npz [--depth 8]
+    scripts/interval_octree.py MODEL [--depth 8]
 
-MODEL.npz: a network of the suite neural-implicit-queries: dense layers, relu, elu.
+MODEL: a network of the suite neural-implicit-queries (.npz: dense layers, relu, elu), or one of dense layers with one
+output (.onnx: Gemm, Relu, Elu, Softplus, Tanh, Sin, factors; needs the package onnx).
 """
 
 import argparse
@@ -18,8 +19,27 @@ SLACK = 2.0**-44
 AT_ONCE = 1 << 14
 
 
-def layers_of(path):
-    """(weights, bias) or the name of a function, one after the other."""
+def monotone(function):
+    return lambda low, high: (function(low), function(high))
+
+
+def sine(low, high):
+    """1 where a crest lies in the interval, -1 where a trough does."""
+    ends = np.sin(low), np.sin(high)
+    crest, trough = (np.floor((high - at) / (2 * np.pi)) > np.floor((low - at) / (2 * np.pi)) for at in (np.pi / 2, -np.pi / 2))
+    return np.where(trough, -1.0, np.minimum(*ends)), np.where(crest, 1.0, np.maximum(*ends))
+
+
+FUNCTIONS = {
+    "relu": monotone(lambda x: np.maximum(x, 0)),
+    "elu": monotone(lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))),
+    "softplus": monotone(lambda x: np.logaddexp(0, x)),
+    "tanh": monotone(np.tanh),
+    "sin": sine,
+}
+
+
+def layers_of_npz(path):
     layers = []
     with np.load(path) as file:
         for key in sorted(file.files):
@@ -28,22 +48,51 @@ def layers_of(path):
                 layers.append([file[key].astype(np.float64), None])
             elif kind == "dense":
                 layers[-1][1] = file[key].astype(np.float64)
-            elif kind in ("relu", "elu"):
+            elif kind in FUNCTIONS:
                 layers.append(kind)
             elif kind != "squeeze_last":
                 raise SystemExit(f"{path}: no interval extension of {kind} here")
     return layers
 
 
+def layers_of_onnx(path):
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(path).graph
+    constants = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in graph.initializer}
+    layers, value = [], graph.input[0].name
+    for node in graph.node:
+        attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+        others = [constants.get(name) for name in node.input if name != value]
+        kind = node.op_type.lower()
+        if list(node.input).count(value) != 1 or any(other is None for other in others):
+            raise SystemExit(f"{path}: {node.name} is no layer behind the one before")
+        if kind == "gemm" and not attributes.keys() - {"transB"} and len(others) == 2:
+            weights, bias = others
+            layers.append((weights.T if attributes.get("transB") else weights, bias))
+        elif kind == "mul" and others[0].size == 1:
+            width = layers[-1][1].size
+            layers.append((np.eye(width) * others[0].item(), np.zeros(width)))
+        elif kind in FUNCTIONS and not attributes:
+            layers.append(kind)
+        else:
+            raise SystemExit(f"{path}: no interval extension of {node.op_type} here, or not with these attributes")
+        value = node.output[0]
+    return layers
+
+
+def layers_of(path):
+    """(weights, bias) or the name of a function, one after the other."""
+    return layers_of_onnx(path) if path.endswith(".onnx") else layers_of_npz(path)
+
+
 def enclosed(layers, lower, upper):
     middle, radius = (lower + upper) / 2, (upper - lower) / 2
     radius = radius + np.abs(middle) * SLACK
     for layer in layers:
-        if layer == "relu":
-            low, high = np.maximum(middle - radius, 0), np.maximum(middle + radius, 0)
-        elif layer == "elu":
-            low, high = middle - radius, middle + radius
-            low, high = (np.where(x > 0, x, np.expm1(np.minimum(x, 0))) for x in (low, high))
+        if isinstance(layer, str):
+            low, high = FUNCTIONS[layer](middle - radius, middle + radius)
         else:
             weights, bias = layer
             sizes = np.abs(weights)

@@ -2,7 +2,7 @@
 
 packages_to_build="g++ cmake ninja-build pkg-config libmpfr-dev libgmp-dev nlohmann-json3-dev libcli11-dev libfmt-dev libzip-dev zlib1g-dev"
 packages_to_test="libboost-dev libeigen3-dev doctest-dev librapidcheck-dev libvalijson-dev git"
-peers_to_bench="libboost-dev libeigen3-dev libopenblas-dev libflint-arb-dev libqd-dev"
+peers_to_bench="libboost-dev libeigen3-dev libopenblas-dev libflint-arb-dev libqd-dev libvtk9-dev"
 programs_of_examples="libcgal-dev libvtk9-dev"
 
 missing_packages() {

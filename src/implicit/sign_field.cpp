@@ -246,6 +246,12 @@ std::string_view name_of(Sign sign) {
   return "";
 }
 
+double signed_value(const PointSign& point) {
+  const double size = std::fmax(std::fabs(point.value), std::numeric_limits<double>::min());
+  return point.sign == Sign::undecided ? std::numeric_limits<double>::quiet_NaN()
+                                       : static_cast<double>(static_cast<int>(point.sign)) * size;
+}
+
 std::string_view name_of(SignStage stage) {
   static constexpr std::array<std::string_view, sign_stages> names = {
       "float32-domain", "float64-domain", "float64-point", "double-double",

@@ -103,6 +103,28 @@ region::Descent Octree::State::leaf_at(const double* point) const {
   return descent;
 }
 
+RegionSign Octree::State::sign_over(const region::Descent& cell, const Box& box) const {
+  if (!cell.is_divided()) return cells.sign(cell.cell);
+  std::optional<RegionSign> all;
+  for (std::uint32_t part = 0; part < children(); ++part) {
+    double corner[region::Descent::most] = {};
+    bool is_needed = true;
+    for (std::size_t j = 0; j < dimension(); ++j) {
+      const double middle = region::middle_of(cell.lower[j], cell.upper[j]);
+      const bool is_upper = (part >> j & 1U) != 0;
+      corner[j] = is_upper ? box.upper[j] : box.lower[j];
+      is_needed = is_needed && (is_upper ? box.upper[j] > middle : box.lower[j] < middle || box.upper[j] <= middle);
+    }
+    if (!is_needed) continue;
+    region::Descent child = cell;
+    child.step(corner);
+    const RegionSign sign = sign_over(child, box);
+    if (sign == RegionSign::unknown || sign != all.value_or(sign)) return RegionSign::unknown;
+    all = sign;
+  }
+  return *all;
+}
+
 OctreeCounts Octree::State::counts() const {
   OctreeCounts counts;
   counts.cells = static_cast<std::int64_t>(cells.node.size());
@@ -122,6 +144,19 @@ double Octree::State::certain_share() const {
   for (std::size_t depth = 0; depth < unknown.size(); ++depth)
     share += std::ldexp(static_cast<double>(unknown[depth]), -static_cast<int>(depth * dimension()));
   return 1.0 - share;
+}
+
+double Octree::State::steepest() const {
+  std::call_once(steepest_once_, [&] {
+    std::vector<float> bounds = cells.steepness;
+    for (std::uint32_t cell = cells.size(); cell-- > 0;) {
+      const std::uint32_t first = cells.first_child(cell);
+      if (first == 0) continue;
+      bounds[cell] = std::min(bounds[cell], *std::max_element(&bounds[first], &bounds[first] + children()));
+    }
+    steepest_ = static_cast<double>(bounds.front());
+  });
+  return steepest_;
 }
 
 const implicit::FloatNetwork* Octree::State::float_network() const {
@@ -282,6 +317,18 @@ std::optional<OctreeCell> Octree::cell_at(std::span<const double> point) const {
   return state_->cell(descent.cell, descent.depth, descent.lower, descent.upper);
 }
 
+RegionSign Octree::sign_over(const Box& box) const {
+  const std::size_t d = dimension();
+  bool is_box = box.lower.size() == d && box.upper.size() == d;
+  for (std::size_t j = 0; is_box && j < d; ++j) is_box = box.lower[j] <= box.upper[j];
+  if (!is_box)
+    throw InvalidArgument("octree: sign_over() is for boxes of " + std::to_string(d) +
+                          " coordinates, each with the lower bound first");
+  const region::Descent root(state_->cells, state_->domain);
+  if (!root.holds(box.lower.data()) || !root.holds(box.upper.data())) return RegionSign::unknown;
+  return state_->sign_over(root, box);
+}
+
 double Octree::safe_step(std::span<const double> point, double magnitude) const {
   require_sound_environment();
   const std::size_t d = dimension();
@@ -367,7 +414,9 @@ public:
         continue;
       }
       PointSign& result = out[static_cast<std::size_t>(row)];
-      result = {sign == RegionSign::all_negative ? Sign::negative : Sign::positive, SignStage::given, 0, 0.0, endless};
+      const auto least = static_cast<double>(cells_.margin[descent.cell]);
+      result = {Sign::positive, SignStage::given, 0, least, endless};
+      if (sign == RegionSign::all_negative) result = {Sign::negative, SignStage::given, 0, -least, endless};
       (sign == RegionSign::all_negative ? counts.negative : counts.positive) += 1;
       ++given.decided;
     }

@@ -63,7 +63,7 @@ public:
 
   std::uint32_t cell = 0;
   int depth = 0;
-  double lower[most], upper[most];
+  double lower[most] = {}, upper[most] = {};
 
 private:
   const OctreeCells& cells_;
@@ -94,6 +94,9 @@ public:
   OctreeCell cell(std::uint32_t cell, int depth, const double* lower, const double* upper) const;
   /// The cell that is not divided and holds a point of the domain.
   region::Descent leaf_at(const double* point) const;
+  /// The sign of all cells under this one that are not divided and share more with a box than their borders, where it
+  /// is one. The box meets this cell.
+  RegionSign sign_over(const region::Descent& cell, const Box& box) const;
   OctreeCounts counts() const;
   double certain_share() const;
   bool is_complete(const OctreeOptions& options) const;
@@ -121,6 +124,10 @@ public:
   }
   void add_children(const double* lower, const double* upper, Boxes& boxes) const;
 
+  /// A bound of the gradient's 2-norm in the domain: of a cell the smaller of its own and of the largest of its parts.
+  /// Source:    docs/theory.md T-155
+  double steepest() const;
+
   /// Float32 evaluation without the iso value; null where the network has none.
   const implicit::FloatNetwork* float_network() const;
 
@@ -132,6 +139,8 @@ public:
 private:
   mutable std::once_flag exact_once_;
   mutable std::optional<const RegionEvaluator> exact_evaluator_;
+  mutable std::once_flag steepest_once_;
+  mutable double steepest_ = 0.0;
   mutable std::once_flag once_;
   mutable std::unique_ptr<const implicit::FloatNetwork> float_network_;
 };

@@ -79,9 +79,16 @@ Zeros zeros_of(const RayRanges& ranges, std::size_t i, double first, double last
 /// Rays that are traced together.
 class Tracing {
 public:
-  Tracing(const region::OctreeContent& tree, const RegionEvaluator& evaluator, const Rays& rays,
+  /// `steepest` bounds the gradient's 2-norm in the domain.
+  Tracing(const region::OctreeContent& tree, double steepest, const RegionEvaluator& evaluator, const Rays& rays,
           const RayOptions& options, std::span<RayHit> hits)
-      : tree_(tree), evaluator_(evaluator), rays_(rays), options_(options), hits_(hits), d_(rays.dimension) {}
+      : tree_(tree),
+        steepest_(steepest),
+        evaluator_(evaluator),
+        rays_(rays),
+        options_(options),
+        hits_(hits),
+        d_(rays.dimension) {}
 
   void trace(std::size_t first, std::size_t last) {
     std::vector<Tracer> active;
@@ -208,7 +215,7 @@ private:
   /// Whether f may not change by the least |f| in a cell between t and `to`.
   bool changes_little(const Tracer& tracer, double to, std::uint32_t cell) const {
     const double way = mul_up(length_of_direction(tracer), sub_up(to, tracer.t));
-    return mul_up(way, static_cast<double>(tree_.cells.steepness[0])) < static_cast<double>(tree_.cells.margin[cell]);
+    return mul_up(way, steepest_) < static_cast<double>(tree_.cells.margin[cell]);
   }
 
   /// Goes on behind a piece without a zero.
@@ -286,6 +293,7 @@ private:
   }
 
   const region::OctreeContent& tree_;
+  const double steepest_;
   const RegionEvaluator& evaluator_;
   const Rays& rays_;
   const RayOptions& options_;
@@ -299,12 +307,13 @@ std::vector<RayHit> first_hits(const Octree& tree, const Rays& rays, const RayOp
   require_sound_environment();
   check(rays, tree.dimension(), options);
   const RegionEvaluator& evaluator = tree.state_->exact_evaluator();
+  const double steepest = tree.state_->steepest();
   std::vector<RayHit> hits(rays.size());
   constexpr std::size_t rays_of_part = 4096;
   const std::size_t parts = (rays.size() + rays_of_part - 1) / rays_of_part;
   parallel_for(static_cast<std::int64_t>(parts), options.threads, [&](std::int64_t first, std::int64_t last) {
     for (auto part = static_cast<std::size_t>(first); part < static_cast<std::size_t>(last); ++part)
-      Tracing(*tree.state_, evaluator, rays, options, hits)
+      Tracing(*tree.state_, steepest, evaluator, rays, options, hits)
           .trace(part * rays_of_part, std::min(rays.size(), (part + 1) * rays_of_part));
   });
   return hits;

@@ -92,6 +92,8 @@ TEST_CASE("certify asks a tree before it evaluates, and its signs are the same")
   check_refused("certify " + siren + " --grid 4x4x4 --octree " + tree, "of another network");
   check_refused("certify " + sphere + " --grid 4x4x4 --iso 0.5 --octree " + tree, "iso value");
   check_refused("certify " + sphere + " --grid 4x4x4 --octree " + folder.file("none.oct"), "none.oct");
-  check_refused("certify " + sphere + " --grid 4x4x4 --octree " + tree + " --vtk " + folder.file("f.vti"),
-                "leave one of the two out");
+  const std::string image = folder.file("f.vti");
+  json_of("certify", sphere + " --grid 20x20x20 --octree " + tree + " --vtk " + image + " --signs " + with);
+  CHECK(driftbound::test::read_file(with) == driftbound::test::read_file(without));
+  CHECK(contains(driftbound::test::read_file(image), "WholeExtent=\"0 19 0 19 0 19\""));
 }

@@ -80,6 +80,22 @@ TEST_CASE("values for marching cubes are near the exact ones and have their sign
   CHECK(eigen::values(SignField(octahedron(), options), tiny)[0] > 0.0);
 }
 
+TEST_CASE("values of a solid are those of its field inside, and positive on the border of the domain") {
+  SignOptions options;
+  options.domain = Box{{-0.5, -0.5, -0.5}, {0.5, 0.5, 0.5}};
+  const SignField field(octahedron(), options);
+  const Eigen::MatrixXd points = some_points();
+  const Eigen::VectorXd values = eigen::values(BoundedField(field), points), of_field = eigen::values(field, points);
+  for (Eigen::Index row = 0; row < points.rows(); ++row) {
+    const double wall = points.row(row).cwiseAbs().maxCoeff() - 0.5;
+    CHECK((values[row] < 0.0) == (wall < 0.0 && of_field[row] < 0.0));
+  }
+  CHECK((values.array() < 0.0).any());
+  CHECK(((values.array() > 0.0) && (of_field.array() < 0.0)).any());
+  CHECK(eigen::values(BoundedField(field), points.cast<float>().eval()) == values);
+  CHECK_THROWS_AS(eigen::values(BoundedField(field), Eigen::MatrixXd::Zero(3, 40)), InvalidArgument);
+}
+
 TEST_CASE("what is undecided is no number, and rows of another size are refused") {
   const SignField field(octahedron());
   CHECK_THROWS_WITH_AS(eigen::signs(field, Eigen::MatrixXd::Zero(3, 40)), doctest::Contains("transpose them?"),

@@ -127,6 +127,52 @@ TEST_CASE("a saved tree of another network, iso value, or damaged anywhere, is r
   }
 }
 
+TEST_CASE("a box has a sign where certain cells cover it, borders of other cells left aside") {
+  const Graph graph = octahedron();
+  const Octree tree = Octree::build(graph, depth_of(5));
+  std::size_t known = 0, alone = 0;
+  const std::vector<OctreeCell> cells = cells_of(tree);
+  for (const OctreeCell& cell : cells) {
+    CHECK(tree.sign_over(cell.box) == cell.sign);
+    for (const std::vector<double>& corner : {cell.box.lower, cell.box.upper}) {
+      const RegionSign sign = tree.sign_over({corner, corner});
+      if (sign == RegionSign::unknown) continue;
+      ++alone;
+      CHECK(static_cast<int>(tree.cell_at(corner)->sign) * static_cast<int>(sign) >= 0);
+    }
+  }
+  CHECK(alone > 1000);
+  std::mt19937_64 generator(7);
+  std::uniform_real_distribution<double> uniform(-1.0, 1.0);
+  for (int i = 0; i < 2000; ++i) {
+    Box box{{}, {}};
+    for (int j = 0; j < 3; ++j) {
+      const double a = uniform(generator), b = std::clamp(a + 0.2 * uniform(generator), -1.0, 1.0);
+      box.lower.push_back(std::min(a, b));
+      box.upper.push_back(std::max(a, b));
+    }
+    RegionSign expected = RegionSign::unknown;
+    bool is_first = true;
+    for (const OctreeCell& cell : cells) {
+      bool meets = true;
+      for (std::size_t j = 0; j < 3; ++j)
+        meets = meets && cell.box.lower[j] < box.upper[j] && cell.box.upper[j] > box.lower[j];
+      if (!meets) continue;
+      expected = is_first || cell.sign == expected ? cell.sign : RegionSign::unknown;
+      is_first = false;
+      if (expected == RegionSign::unknown) break;
+    }
+    CHECK(tree.sign_over(box) == expected);
+    known += expected == RegionSign::unknown ? 0 : 1;
+  }
+  CHECK(known > 200);
+  CHECK(known < 1900);
+  CHECK(tree.sign_over({{0.9, 0.9, 0.9}, {0.9, 0.9, 1.5}}) == RegionSign::unknown);
+  CHECK(tree.sign_over({{0.9, 0.9, 0.9}, {0.9, 0.9, 1.0}}) == RegionSign::all_positive);
+  CHECK_THROWS_AS(tree.sign_over({{0.0, 0.0}, {1.0, 1.0}}), InvalidArgument);
+  CHECK_THROWS_AS(tree.sign_over({{0.0, 0.0, 1.0}, {1.0, 1.0, 0.5}}), InvalidArgument);
+}
+
 TEST_CASE("points in certain cells have their sign without evaluation, all others that of the field") {
   const Graph graph = bundled("sphere_cut_sdf_relu");
   const Octree tree = Octree::build(graph, depth_of(6));
@@ -138,7 +184,13 @@ TEST_CASE("points in certain cells have their sign without evaluation, all other
   std::vector<PointSign> signs(rows);
   const SignStatistics counts = tree.signs(field, points.data(), rows, 3, 1, signs);
   const std::vector<PointSign> expected = sign_points::signs_of(field, points);
-  for (std::size_t i = 0; i < signs.size(); ++i) CHECK(signs[i].sign == expected[i].sign);
+  for (std::size_t i = 0; i < signs.size(); ++i) {
+    CHECK(signs[i].sign == expected[i].sign);
+    if (signs[i].stage == SignStage::given && !std::isfinite(signs[i].bound)) {
+      CHECK(std::fabs(signs[i].value) <= std::fabs(expected[i].value) + expected[i].bound);
+      CHECK((signs[i].value < 0.0) == (signs[i].sign == Sign::negative));
+    }
+  }
   CHECK(counts.points == rows);
   CHECK(counts.negative + counts.positive + counts.zero + counts.undecided == rows);
   CHECK(counts.stages[static_cast<std::size_t>(SignStage::given)].decided > rows * 9 / 10);

@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "driftbound/implicit/bounded_field.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -29,11 +28,8 @@ CGAL::Uncertain<CGAL::Sign> sign(const SignField& field, const Point& point) {
   return static_cast<CGAL::Sign>(static_cast<int>(sign));
 }
 
-/// What CGAL's meshers call: the solid {f < 0} within a box, as a function that is negative inside of it and positive
-/// elsewhere. The value at x is the larger of f(x), near its exact value and with its certified sign, and of how far x
-/// lies outside of the box, negative inside. So the solid is bounded, its surface is closed, also where the network's
-/// surface leaves the box, and the network is not asked outside of the box in which it means something. Points with
-/// f = 0, and undecided ones, are outside. Copies are cheap, calls may come from several threads.
+/// What CGAL's meshers call: the solid {f < 0} within the field's domain, as BoundedField has it, negative inside of it
+/// and positive elsewhere. Copies are cheap, calls may come from several threads.
 /// Guarantee: the sign is that of the solid of the exact network (docs/theory.md T-110)
 /// Throws:    as SignField::at
 template <class Kernel>
@@ -48,27 +44,24 @@ public:
   using return_type = FT;
   using Point = Point_3;
 
-  /// The box is the field's domain.
   /// Throws:    InvalidArgument for a network of another number of coordinates than three
-  explicit BoundedSolid(SignField field) : field_(std::move(field)) {
-    if (field_.dimension() != 3)
+  explicit BoundedSolid(SignField field) : solid_(std::move(field)) {
+    if (solid_.field().dimension() != 3)
       throw InvalidArgument("BoundedSolid: CGAL's meshers need a network of three coordinates");
-    if (!field_.options().domain) return;
-    std::copy_n(field_.options().domain->lower.begin(), 3, lower_.begin());
-    std::copy_n(field_.options().domain->upper.begin(), 3, upper_.begin());
   }
 
   FT operator()(const Point_3& point) const {
     const std::array<double, 3> x = {CGAL::to_double(point.x()), CGAL::to_double(point.y()),
                                      CGAL::to_double(point.z())};
-    return FT(at(x));
+    return FT(solid_.at(x));
   }
 
   /// For make_mesh_3: a box around the solid that no part of its surface touches.
   Iso_cuboid_3 bounding_object() const {
     const double gap = margin();
-    return Iso_cuboid_3(Point_3(lower_[0] - gap, lower_[1] - gap, lower_[2] - gap),
-                        Point_3(upper_[0] + gap, upper_[1] + gap, upper_[2] + gap));
+    const auto& [lower, upper] = solid_.domain();
+    return Iso_cuboid_3(Point_3(lower[0] - gap, lower[1] - gap, lower[2] - gap),
+                        Point_3(upper[0] + gap, upper[1] + gap, upper[2] + gap));
   }
 
   /// For Implicit_surface_3: a sphere around the solid whose centre is a point inside of it, the first one on grids of
@@ -78,32 +71,18 @@ public:
     const std::array<double, 3> centre = point_inside();
     double square = 0.0;
     for (std::size_t c = 0; c < 3; ++c) {
-      const double reach = std::max(upper_[c] - centre[c], centre[c] - lower_[c]) + margin();
+      const double reach =
+          std::max(solid_.domain().upper[c] - centre[c], centre[c] - solid_.domain().lower[c]) + margin();
       square += reach * reach;
     }
     return Sphere_3(Point_3(centre[0], centre[1], centre[2]), FT(square));
   }
 
 private:
-  /// How far outside of the box a point lies; inside, minus the distance from the nearest side.
-  double outside(const std::array<double, 3>& x) const {
-    double largest = -std::numeric_limits<double>::infinity();
-    for (std::size_t c = 0; c < 3; ++c) largest = std::max({largest, lower_[c] - x[c], x[c] - upper_[c]});
-    return largest;
-  }
-
-  double at(const std::array<double, 3>& x) const {
-    constexpr double smallest = std::numeric_limits<double>::min();
-    const double wall = outside(x);
-    if (!(wall < 0.0)) return std::max(wall, smallest);
-    const PointSign found = field_.at(x);
-    const double size = std::max(std::fabs(found.value), smallest);
-    return std::max(wall, found.sign == Sign::negative ? -size : size);
-  }
-
   double margin() const {
     double longest = 0.0;
-    for (std::size_t c = 0; c < 3; ++c) longest = std::max(longest, upper_[c] - lower_[c]);
+    for (std::size_t c = 0; c < 3; ++c)
+      longest = std::max(longest, solid_.domain().upper[c] - solid_.domain().lower[c]);
     return longest / 16;
   }
 
@@ -115,10 +94,11 @@ private:
           for (int k = 1; k < cells; ++k)
             for (const auto& [c, step] : {std::pair{0, i}, std::pair{1, j}, std::pair{2, k}}) {
               const auto axis = static_cast<std::size_t>(c);
-              points.push_back(lower_[axis] + (upper_[axis] - lower_[axis]) * step / cells);
+              points.push_back(solid_.domain().lower[axis] +
+                               (solid_.domain().upper[axis] - solid_.domain().lower[axis]) * step / cells);
             }
       std::vector<PointSign> signs(points.size() / 3);
-      field_.signs(points.data(), static_cast<std::int64_t>(signs.size()), 3, 1, signs);
+      solid_.field().signs(points.data(), static_cast<std::int64_t>(signs.size()), 3, 1, signs);
       const auto inside =
           std::find_if(signs.begin(), signs.end(), [](const PointSign& s) { return s.sign == Sign::negative; });
       if (inside == signs.end()) continue;
@@ -128,8 +108,7 @@ private:
     throw InvalidArgument("BoundedSolid: no point of a grid of 128 cells a side lies inside of the solid");
   }
 
-  SignField field_;
-  std::array<double, 3> lower_ = {-1.0, -1.0, -1.0}, upper_ = {1.0, 1.0, 1.0};
+  BoundedField solid_;
 };
 
 }  // namespace driftbound::cgal

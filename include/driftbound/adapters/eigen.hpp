@@ -1,14 +1,14 @@
 #pragma once
 
 #include <Eigen/Core>
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "driftbound/implicit/bounded_field.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -23,16 +23,22 @@ using PointRows =
                                    static_cast<bool>(Derived::IsRowMajor) ? Eigen::RowMajor : Eigen::ColMajor>,
                Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
-/// Signs, values and bounds of the field at every row.
-/// Shapes:    points: n x field.dimension(); out: n
-/// Guarantee, Throws: as SignField::signs; InvalidArgument also for rows of another size
+/// Throws:    InvalidArgument for rows of another size than the field's points
 template <class Derived>
-SignStatistics signs(const SignField& field, const Eigen::MatrixBase<Derived>& points, std::span<PointSign> out) {
+void check_rows(const SignField& field, const Eigen::MatrixBase<Derived>& points) {
   static_assert(std::is_same_v<typename Derived::Scalar, float> || std::is_same_v<typename Derived::Scalar, double>,
                 "points have coordinates in float or double");
   if (static_cast<std::size_t>(points.cols()) != field.dimension())
     throw InvalidArgument("signs: points are rows of " + std::to_string(field.dimension()) +
                           " coordinates, these have " + std::to_string(points.cols()) + "; transpose them?");
+}
+
+/// Signs, values and bounds of the field at every row.
+/// Shapes:    points: n x field.dimension(); out: n
+/// Guarantee, Throws: as SignField::signs; InvalidArgument also for rows of another size
+template <class Derived>
+SignStatistics signs(const SignField& field, const Eigen::MatrixBase<Derived>& points, std::span<PointSign> out) {
+  check_rows(field, points);
   const PointRows<Derived> rows(points.derived());
   return field.signs(rows.data(), rows.rows(), rows.rowStride(), rows.colStride(), out);
 }
@@ -55,12 +61,21 @@ Eigen::VectorXd values(const SignField& field, const Eigen::MatrixBase<Derived>&
   std::vector<PointSign> found(static_cast<std::size_t>(points.rows()));
   signs(field, points, found);
   Eigen::VectorXd numbers(points.rows());
-  for (Eigen::Index row = 0; row < points.rows(); ++row) {
-    const PointSign& point = found[static_cast<std::size_t>(row)];
-    const double size = std::fmax(std::fabs(point.value), std::numeric_limits<double>::min());
-    numbers[row] = point.sign == Sign::undecided ? std::numeric_limits<double>::quiet_NaN()
-                                                 : static_cast<double>(static_cast<int>(point.sign)) * size;
-  }
+  for (Eigen::Index row = 0; row < points.rows(); ++row)
+    numbers[row] = signed_value(found[static_cast<std::size_t>(row)]);
+  return numbers;
+}
+
+/// The same of the solid within the field's domain: positive on the domain's border and outside, so that the surface
+/// between points is closed.
+/// Guarantee, Throws: as BoundedField::values; InvalidArgument also for rows of another size
+template <class Derived>
+Eigen::VectorXd values(const BoundedField& solid, const Eigen::MatrixBase<Derived>& points) {
+  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  check_rows(solid.field(), points);
+  const RowMajor rows = points.template cast<double>();
+  Eigen::VectorXd numbers(rows.rows());
+  solid.values(rows.data(), rows.rows(), rows.cols(), 1, {numbers.data(), static_cast<std::size_t>(numbers.size())});
   return numbers;
 }
 

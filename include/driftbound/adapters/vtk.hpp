@@ -11,10 +11,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,7 +41,7 @@ public:
 
   using vtkImplicitFunction::EvaluateFunction;
   double EvaluateFunction(double x[3]) override {
-    return value_of(field().at(std::array<double, 3>{x[0], x[1], x[2]}));
+    return signed_value(field().at(std::array<double, 3>{x[0], x[1], x[2]}));
   }
 
   /// All points at once, by every thread of the field.
@@ -55,7 +53,7 @@ public:
     field().signs(points.data(), count, 3, 1, signs);
     output->SetNumberOfComponents(1);
     output->SetNumberOfTuples(count);
-    for (vtkIdType i = 0; i < count; ++i) output->SetTuple1(i, value_of(signs[static_cast<std::size_t>(i)]));
+    for (vtkIdType i = 0; i < count; ++i) output->SetTuple1(i, signed_value(signs[static_cast<std::size_t>(i)]));
   }
 
   /// Central differences of 2^-12: an estimate, for shading.
@@ -67,12 +65,6 @@ public:
       below[c] -= step;
       gradient[c] = (field().at(above).value - field().at(below).value) / (above[c] - below[c]);
     }
-  }
-
-  static double value_of(const PointSign& found) {
-    const double size = std::fmax(std::fabs(found.value), std::numeric_limits<double>::min());
-    return found.sign == Sign::undecided ? std::numeric_limits<double>::quiet_NaN()
-                                         : static_cast<double>(static_cast<int>(found.sign)) * size;
   }
 
 protected:
@@ -118,7 +110,7 @@ inline vtkSmartPointer<vtkImageData> image(const SignField& field, const std::ar
   sign->SetName("sign");
   corners->SetName("corners");
   for (const PointSign& found : signs) {
-    values->InsertNextValue(ImplicitNetwork::value_of(found));
+    values->InsertNextValue(signed_value(found));
     sign->InsertNextValue(static_cast<signed char>(found.sign));
   }
   const auto at = [&](int i, int j, int k) {

@@ -43,6 +43,10 @@ struct PointSign {
   double bound = std::numeric_limits<double>::infinity();
 };
 
+/// For codes that compare with 0 and interpolate: near the exact value, with its certified sign; 0 is a proven zero, NaN
+/// undecided.
+double signed_value(const PointSign& point);
+
 /// What happens to a point that is still undecided at the highest precision.
 enum class AtLimit { report, fail, treat_as_negative, treat_as_positive };
 

@@ -90,10 +90,16 @@ public:
   void each_cell(const std::function<void(const OctreeCell&)>& visit) const;
   /// The cell that holds a point; empty outside the domain. On the border of several: one of them.
   std::optional<OctreeCell> cell_at(std::span<const double> point) const;
+  /// The sign that f has all over a box: certain where certain cells of one sign cover it. Unknown where the box leaves
+  /// the domain.
+  /// Guarantee: proven
+  /// Throws:    InvalidArgument for another number of coordinates, and a lower bound above the upper one
+  RegionSign sign_over(const Box& box) const;
 
   /// Signs of f at `rows` points, as SignField::signs() with the options given there: those of points in certain cells
-  /// without evaluation (stage `given`, without a value), those of float32 points in other cells by one
-  /// float32 evaluation and the cell's bound where that suffices, all others by the field.
+  /// without evaluation (stage `given`; the value is the least magnitude of f in the cell, its bound infinite), those of
+  /// float32 points in other cells by one float32 evaluation and the cell's bound where that suffices, all others by the
+  /// field.
   /// Shapes:    `out` has `rows` elements
   /// Returns:   the counts of this call
   /// Throws:    InvalidArgument for a field of another network, target or iso value; as SignField::signs()
