@@ -287,7 +287,7 @@ void check_combinations(const CLI::App& app) {
   require_without(app, "--vtk", {"--resume"}, "signs of an earlier run come without values; leave one of the two out");
   require_without(app, "--octree", {"--values", "--vtk"},
                   "points in certain cells are not evaluated; leave one of the two out");
-  require_without(app, "--values", {"--backend", "--device", "--gemm"},
+  require_without(app, "--values", {"--backend", "--device", "--block", "--promotion", "--round-parts", "--gemm"},
                   "values are computed already, --arithmetic and --order say how; leave one of the two out");
   require_without(app, "--arithmetic-file", {"--arithmetic", "--order"},
                   "the file says both; leave one of the two out");
