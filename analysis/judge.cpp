@@ -81,8 +81,8 @@ BoundOptions how_to_bound(const Graph& graph, const JudgeOptions& options, std::
 }
 
 Bounds wanted_bounds(const Bounder& bounder, const Trace& trace, const KnownExact& exact, const FoundArithmetics& found,
-                     const JudgeOptions& options) {
-  Bounds bounds = bounder(trace, exact, found);
+                     const KernelsByNode& kernels, const JudgeOptions& options) {
+  Bounds bounds = bounder(trace, exact, found, kernels);
   if (options.bounds.empty()) return bounds;
   for (LayerBounds& layer : bounds.layers) {
     keep_only(layer.local, options.bounds);
@@ -214,6 +214,17 @@ public:
       found.push_back(finding ? with_finding(declared, *finding) : std::nullopt);
     const bool any = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
     return any ? found : FoundArithmetics();
+  }
+
+  /// Of products that one kernel gives alone.
+  KernelsByNode kernels() const {
+    KernelsByNode kernels;
+    for (const std::optional<KernelFinding>& finding : findings_) {
+      const bool is_one = finding && finding->others.empty() && finding->kernel && finding->kernel->of_products;
+      kernels.push_back(is_one ? finding->kernel : std::nullopt);
+    }
+    const bool any = std::any_of(kernels.begin(), kernels.end(), [](const auto& one) { return one.has_value(); });
+    return any ? kernels : KernelsByNode();
   }
 
 private:
@@ -517,18 +528,19 @@ Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& a
   const Bounder bounder(graph, std::move(how));
   const ReferenceMaker reference_maker(
       graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
-  FoundInParts kernels(graph, options, comparer);
+  FoundInParts found_in_parts(graph, options, comparer);
   const bool searches = options.kernel_searches != KernelSearches::none, searches_first = searches && run.is_kept;
   for (std::int64_t first = 0; first < samples && searches_first; first += block)
-    kernels.add(run.part(first, std::min(block, samples - first)));
-  const FoundArithmetics found = kernels.arithmetics(run.about->arithmetic);
+    found_in_parts.add(run.part(first, std::min(block, samples - first)));
+  const FoundArithmetics found = found_in_parts.arithmetics(run.about->arithmetic);
+  const KernelsByNode kernels = found_in_parts.kernels();
   for (std::int64_t first = 0; first < samples; first += block) {
     const std::int64_t count = std::min(block, samples - first);
     const Trace part = run.part(first, count);
-    if (searches && !searches_first) kernels.add(part);
+    if (searches && !searches_first) found_in_parts.add(part);
     SharpenedReferences references(reference_maker, part, options.precision, false);
-    const Bounds bounds =
-        wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers}, found, options);
+    const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers},
+                                        found, kernels, options);
     comparer.add(layout, part, references.accumulated(), references.local(), bounds, first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
     if (options.keep_block) options.keep_block(*references.accumulated(), bounds, first, count);
@@ -571,7 +583,7 @@ void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions
   for (std::int64_t first = 0; first < trace.samples; first += block) {
     const Trace part = part_from(first);
     SharpenedReferences references(reference_maker, part, options.precision, true);
-    const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, found, options);
+    const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, found, {}, options);
     comparer.add(layout, part, nullptr, references.local(), bounds, first_sample + first,
                  [&](std::size_t layer) { references.sharpen(layer, bounds.layers[layer]); });
   }

@@ -51,6 +51,8 @@ std::string explanation(const Comparison& comparison, const LayerSummary& first)
 }
 
 std::string arithmetic_of(const ReportContext& context) {
+  if (context.arithmetic.tensor_core || !context.arithmetic.order.gives_partial_sums())
+    return fmt::format("{} by the kernels found in its bits", context.arithmetic.name);
   return fmt::format("{} in order {}", context.arithmetic.name, to_string(context.arithmetic.order));
 }
 

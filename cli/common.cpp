@@ -17,7 +17,6 @@
 #include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
-#include "driftbound/trace/matrix_units.hpp"
 
 namespace driftbound::cli {
 namespace {
@@ -136,13 +135,28 @@ std::vector<std::string> names_of_devices() {
   return names;
 }
 
-void RunSettings::add_device_to(CLI::App& app) {
-  app.add_option("--device", device, "Device that the backend sim simulates")->check(CLI::IsMember(names_of_devices()));
+void DeviceOptions::add_to(CLI::App& app) {
+  app.add_option("--device", name, "Device that the backend sim simulates")->check(CLI::IsMember(names_of_devices()));
+  app.add_option("--block", use.block, "Products that its matrix unit adds in one step (default: the most it can)")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--promotion", use.promotion,
+                 "Products after which a sum of its matrix unit is added to a float32 outside (default: never)")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--round-parts", rounded,
+                 "Round parts of sums to the operands' format before they are added, or parts and their sums")
+      ->check(CLI::IsMember({"parts", "sums"}));
+}
+
+ArithmeticModel DeviceOptions::arithmetic(const std::string& of_operands, const SummationOrder& order) const {
+  UnitUse how = use;
+  how.rounds_parts = !rounded.empty();
+  how.rounds_sums = rounded == "sums";
+  return simulated_arithmetic(name, of_operands, order, how);
 }
 
 void RunSettings::add_arithmetic_to(CLI::App& app) {
   add_option(app, "--backend", backend, "What runs the model", CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
-  add_device_to(app);
+  device.add_to(app);
   app.add_option("--arithmetic", arithmetic, "Arithmetic of the run (default: fp64 for fp64 models, else fp32)")
       ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"}));
   app.add_option("--store", store,
@@ -152,7 +166,8 @@ void RunSettings::add_arithmetic_to(CLI::App& app) {
   add_option(app, "--gemm", gemm, "What multiplies matrices on a GPU (auto: ordered with --order, else cublas)",
              CLI::IsMember({"auto", "cublas", "cublas-pedantic", "ordered"}));
   app.add_option("--order", order,
-                 "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without")
+                 "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without; of "
+                 "simulated matrix units also balanced:R:M and lanes:PxR (docs/arithmetic.md)")
       ->default_str(default_order);
 }
 
@@ -184,16 +199,17 @@ SummationOrder RunSettings::summation_order() const {
   } catch (const InvalidArgument&) {  // names orders too that are none of runs
     throw InvalidArgument(fmt::format(
         "--order '{}': there is no such order of summation; runs have: sequential, pairwise, blocked:B, split-k:S (B "
-        "and S from 1 on), each also with +fma",
-        order));
+        "and S from 1 on), each also with +fma{}",
+        order, backend == "sim" ? ", and with --backend sim balanced:R:M and lanes:PxR" : ""));
   }
 }
 
 void RunSettings::check() const {
-  if (backend == "sim" && device.empty())
+  if (backend == "sim" && device.name.empty())
     throw InvalidArgument("--backend sim needs --device: " + fmt::format("{}", fmt::join(names_of_devices(), ", ")));
-  if (backend != "sim" && !device.empty())
-    throw InvalidArgument("--device names a device to simulate; add --backend sim, or leave it out");
+  if (backend != "sim" && device.is_given())
+    throw InvalidArgument(
+        "--device, --block, --promotion and --round-parts say what to simulate; add --backend sim, or leave them out");
   if (asks_for_cublas() && (backend == "cpu" || backend == "sim"))
     throw InvalidArgument(fmt::format(
         "--gemm {}: cuBLAS runs on a GPU, not with --backend {}; that is always --gemm ordered", gemm, backend));
@@ -234,8 +250,8 @@ Evaluator RunSettings::cuda_evaluator_for(const ArithmeticModel& of_run) const {
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check();
   const std::string asked = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
-  ArithmeticModel of_run = backend == "sim" ? simulated_arithmetic(device, asked, summation_order())
-                                            : cpu_arithmetic(asked, summation_order());
+  ArithmeticModel of_run =
+      backend == "sim" ? device.arithmetic(asked, summation_order()) : cpu_arithmetic(asked, summation_order());
   store_results(graph, of_run);
   if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(of_run);
   if (backend == "auto") {

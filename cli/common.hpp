@@ -12,6 +12,7 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/model/load.hpp"
+#include "driftbound/trace/matrix_units.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound::cli {
@@ -55,10 +56,21 @@ struct InputOptions {
   Inputs load_given(const ModelDescription& model) const;
 };
 
+/// The device that the backend "sim" simulates, and what kernels do with its matrix unit.
+struct DeviceOptions {
+  std::string name;
+  UnitUse use;
+  std::string rounded;  ///< "parts" or "sums"; empty: nothing is
+
+  void add_to(CLI::App& app);
+  bool is_given() const { return !name.empty() || !rounded.empty() || !(use == UnitUse()); }
+  ArithmeticModel arithmetic(const std::string& of_operands, const SummationOrder& order) const;
+};
+
 /// Which arithmetic runs the model, and how.
 struct RunSettings {
   std::string backend = "auto";
-  std::string device;      ///< that the backend "sim" simulates
+  DeviceOptions device;
   std::string arithmetic;  ///< empty: the model's own type
   std::string store;       ///< format of results: a name, or "declared"; empty: declared, but for --arithmetic fp64
   std::string gemm = "auto";
@@ -69,7 +81,6 @@ struct RunSettings {
 
   void add_to(CLI::App& app);
   /// Backend, arithmetic, product and order alone.
-  void add_device_to(CLI::App& app);
   void add_arithmetic_to(CLI::App& app);
   int thread_count() const { return cli::thread_count(threads); }
   /// Samples evaluated together: as asked, else all up to 4096, so that long runs can show progress and be stopped.

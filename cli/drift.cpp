@@ -173,7 +173,7 @@ Verb::Run add_drift(CLI::App& app, const std::string& command_line) {
   app.add_option("--backends", settings->backends, "Run the model on these backends: cpu,sim,cuda")
       ->delimiter(',')
       ->check(CLI::IsMember({"auto", "cpu", "sim", "cuda"}));
-  settings->run.add_device_to(app);
+  settings->run.device.add_to(app);
   app.add_option(
          "--tolerances", settings->tolerances,
          "Write what two honest runs may differ by in each tensor, for torch, numpy, polygraphy or as json, to a "

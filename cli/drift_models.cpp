@@ -86,7 +86,7 @@ std::string name_of_run(const RunSettings& run, const DriftSettings& settings) {
   std::string name = run.arithmetic.empty() ? "the model's type" : run.arithmetic;
   if (!run.order.empty()) name += ", " + run.order;
   if (run.batch > 0) name += ", batch " + std::to_string(run.batch);
-  if (!settings.backends.empty()) name += ", " + run.backend + (run.device.empty() ? "" : " " + run.device);
+  if (!settings.backends.empty()) name += ", " + run.backend + (run.device.name.empty() ? "" : " " + run.device.name);
   if (settings.threads.size() > 1) name += fmt::format(", {} thread{}", run.threads, run.threads == 1 ? "" : "s");
   return name;
 }
@@ -127,10 +127,12 @@ private:
     if (settings_.files.size() > 1) settings_.inputs.file = settings_.files[1];
     model_ = load_for_run(settings_.files.front(), &settings_.inputs);
     const std::vector<std::string>& backends = settings_.backends;
-    if (!settings_.run.device.empty() && std::find(backends.begin(), backends.end(), "sim") == backends.end())
-      throw InvalidArgument("--device names a device to simulate; add sim to --backends, or leave it out");
+    if (settings_.run.device.is_given() && std::find(backends.begin(), backends.end(), "sim") == backends.end())
+      throw InvalidArgument(
+          "--device, --block, --promotion and --round-parts say what to simulate; add sim to --backends, or leave them "
+          "out");
     for (RunSettings run : asked_runs(settings_)) {
-      if (run.backend != "sim") run.device.clear();
+      if (run.backend != "sim") run.device = {};
       run.check();
       makers_.push_back([this, run] {
         return NamedTrace{name_of_run(run, settings_), model_.sha256, model_.graph,

@@ -66,10 +66,12 @@ std::vector<ProductShape> shapes_of(const ProbeSettings& settings) {
 
 void check_probe(const ProbeSettings& settings, const CLI::App& app) {
   for (const char* other : {"--blas", "--exchange"})
-    require_without(app, other, {"--backend", "--device", "--arithmetic", "--gemm", "--order", "--store"},
+    require_without(app, other,
+                    {"--backend", "--device", "--block", "--promotion", "--round-parts", "--arithmetic", "--gemm",
+                     "--order", "--store"},
                     "the kernel is another program's; say its order by --expect");
   require_without(app, "--blas", {"--exchange"}, "name one kernel");
-  require_with(app, "--sum", {"--exchange"}, "sums are those of another program");
+  require_without(app, "--sum", {"--blas"}, "it has products alone");
   require_without(app, "--determinism", {"--export", "--expect"},
                   "calls are repeated and compared; no order is looked for");
   if (settings.run.arithmetic == "fp64")
@@ -92,9 +94,13 @@ ProbedKernel probed_kernel(const ProbeSettings& settings) {
   if (!settings.blas.empty()) return {named(settings.blas.c_str()), blas_kernel(settings.blas), {}, {}};
   if (settings.is_exchange && settings.is_sum) return {named("the program asked"), {}, exchanged_sum(), {}};
   if (settings.is_exchange) return {named("the program asked"), exchanged_product(), {}, {}};
-  const Evaluator evaluator = settings.run.evaluator_for(product_graph({}));
-  const ArithmeticModel declared = evaluator.arithmetic();
-  return {declared.source + ", " + declared.name, product_call(evaluator), {}, declared};
+  const Evaluator evaluator = settings.run.evaluator_for(settings.is_sum ? sum_graph(1, 1) : product_graph({}));
+  ArithmeticModel declared = evaluator.arithmetic();
+  const std::string name = declared.source + ", " + declared.name;
+  if (!settings.is_sum) return {name, product_call(evaluator), {}, declared};
+  declared.tensor_core.reset();  // numbers of sums are no operands of products
+  declared.input = declared.accumulator;
+  return {name, {}, sum_call(evaluator), declared};
 }
 
 analysis::ProbedShape probe_shape(const ProbeSettings& settings, const ProbedKernel& kernel,
@@ -161,7 +167,7 @@ Verb::Run add_probe(CLI::App& app, const std::string& command_line) {
   app.add_flag("--exchange", settings->is_exchange,
                "Probe the program at the other ends of standard output and input (docs/probe.md)");
   app.add_option("--name", settings->name, "What the report calls the kernel of --blas or --exchange");
-  app.add_flag("--sum", settings->is_sum, "With --exchange: sums of rows instead of products");
+  app.add_flag("--sum", settings->is_sum, "Sums of rows instead of products");
   app.add_option("--shape", settings->shape, "m,k,n of [m, k] x [k, n]; of sums m,k: m rows of k numbers")
       ->capture_default_str();
   app.add_option("--batch", settings->batches, "Several m, one after the other: 1,16,256 (default: that of --shape)");

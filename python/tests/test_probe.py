@@ -42,6 +42,23 @@ def test_sums_of_numpy_are_eight_chains_added_pairwise():
     assert found.words.endswith("the chains are added pairwise")
 
 
+def test_repeated_sums_are_compared():
+    calls = []
+
+    def adds(x):
+        calls.append(x)
+        y = x.sum(axis=1)
+        if len(calls) == 3:
+            y[4] = np.nextafter(y[4], np.float32(np.inf))
+        return y
+
+    same = driftbound.probe_sum(lambda x: x.sum(axis=1), (8, 64), determinism=3)
+    assert same.holds and same.exit_status == 0 and "SAME BITS in 3 calls" in same.text
+    changed = driftbound.probe_sum(adds, (8, 64), determinism=5)
+    assert not changed.holds and changed.exit_status == 1 and len(calls) == 5
+    assert "1 of 5 calls with the same numbers differ" in changed.text
+
+
 def test_the_trees_of_torch_products_give_its_bits(torch):
     found = driftbound.probe(torch.matmul, (64, 200, 20), convert=torch.from_numpy)
     assert found.findings.confirmed and found.kernel == "matmul"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bounds/blocks/end_to_end.hpp"
+#include "bounds/local/determined.hpp"
 #include "bounds/local/heuristics.hpp"
 #include "bounds/local/local.hpp"
 #include "bounds/local/op_variants.hpp"
@@ -184,17 +185,18 @@ std::set<std::string> conditions_of(const ArithmeticModel& arithmetic) {
   return conditions;
 }
 
-/// Whether an op is a composite whose body multiplies matrices.
-bool has_products(const Op& op) {
-  return std::visit([]<class T>(const T&) { return OneOf<T, op::Conv, op::ConvTranspose, op::Einsum, op::Attention>; },
-                    op);
-}
-
 class Walk {
 public:
   Walk(const Graph& graph, const Trace& trace, const KnownExact& exact, const FoundArithmetics& found,
-       const BoundOptions& options, BoundCache& cache)
-      : graph_(graph), trace_(trace), exact_(exact), found_(found), options_(options), cache_(cache), normed_(graph) {
+       const KernelsByNode& kernels, const BoundOptions& options, BoundCache& cache)
+      : graph_(graph),
+        trace_(trace),
+        exact_(exact),
+        found_(found),
+        kernels_(kernels),
+        options_(options),
+        cache_(cache),
+        normed_(graph) {
     setting_.arithmetic = &trace.arithmetic;
     setting_.machine = machine_of(trace.arithmetic, &graph);
     setting_.threads = options.threads;
@@ -224,9 +226,8 @@ private:
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
       if (graph_.is_constant(id)) states_[id].kept = &cache_.constant(graph_.value(id).constant);
     }
-    if (!found_.empty() && found_.size() != graph_.nodes.size())
-      throw ShapeMismatch("bounds: there are " + std::to_string(found_.size()) + " found arithmetics for " +
-                          std::to_string(graph_.nodes.size()) + " nodes");
+    require_for_every_node(found_.size(), "found arithmetics");
+    require_for_every_node(kernels_.size(), "kernels");
     require_fitting(exact_.local, "local");
     require_fitting(exact_.network, "certified");
     const Inputs used = used_inputs(graph_, trace_);
@@ -242,6 +243,12 @@ private:
     const bool is_by_chance = setting_.machine.u <= coarsest_by_chance;
     if (options_.wants(BoundKind::probabilistic) && options_.failure_probability > 0.0 && is_by_chance)
       setting_.tail_factor = local_tail_factor();
+  }
+
+  void require_for_every_node(std::size_t count, const std::string& what) const {
+    if (count != 0 && count != graph_.nodes.size())
+      throw ShapeMismatch("bounds: there are " + std::to_string(count) + " " + what + " for " +
+                          std::to_string(graph_.nodes.size()) + " nodes");
   }
 
   void require_fitting(const std::vector<Tensor<Ball>>* exact, const std::string& which) const {
@@ -367,22 +374,23 @@ private:
     });
   }
 
-  /// If the arithmetic declares no order, "replay" (then not applicable) is reported only on request.
+  /// If the arithmetic declares no order, "replay" is reported only on request, or where the kernels found determine the run.
   bool wants_replay() const {
     return options_.wants(BoundKind::replay) &&
-           (!options_.requests.empty() || trace_.arithmetic.order.gives_partial_sums());
+           (!options_.requests.empty() || trace_.arithmetic.order.gives_partial_sums() ||
+            (!kernels_.empty() && undetermined_by(graph_, trace_.arithmetic, kernels_).empty()));
   }
 
-  /// Adds the bound "replay" (T-97).
+  /// Adds the bound "replay" (T-97, T-171).
   void add_replay() {
     BoundOptions options = options_;
     options.requests = {BoundKind::shadow};
     const auto shadow_of = [&](const Trace& run) {
-      return Walk(graph_, run, {nullptr, exact_.network}, {}, options, cache_).run();
+      return Walk(graph_, run, {nullptr, exact_.network}, {}, {}, options, cache_).run();
     };
     std::vector<const Tensor<double>*> layers;
     for (const Node& node : graph_.nodes) layers.push_back(&states_[node.output].used);
-    bounds::add_replay(graph_, trace_, layers, options_, setting_, shadow_of, bounds_);
+    bounds::add_replay(graph_, trace_, layers, kernels_, options_, setting_, shadow_of, bounds_);
   }
 
   /// The conditions of bounds of a node, with the declared arithmetic in the place of one that was found.
@@ -492,6 +500,7 @@ private:
   const Trace& trace_;
   const KnownExact exact_;
   const FoundArithmetics found_;
+  const KernelsByNode kernels_;
   const BoundOptions& options_;
   BoundCache& cache_;
   NormedValues normed_;
@@ -535,9 +544,10 @@ Bounder::~Bounder() = default;
 Bounder::Bounder(Bounder&&) noexcept = default;
 Bounder& Bounder::operator=(Bounder&&) noexcept = default;
 
-Bounds Bounder::operator()(const Trace& trace, const KnownExact& exact, const FoundArithmetics& found) const {
+Bounds Bounder::operator()(const Trace& trace, const KnownExact& exact, const FoundArithmetics& found,
+                           const KernelsByNode& kernels) const {
   require_sound_environment();
-  return bounds::Walk(state_->graph, trace, exact, found, state_->options, state_->cache).run();
+  return bounds::Walk(state_->graph, trace, exact, found, kernels, state_->options, state_->cache).run();
 }
 
 Magnitude Bounder::spectral_norm(ValueId constant) const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/environment.hpp"
 #include "driftbound/trace/product_kernel.hpp"
 #include "evaluate/batch_program.hpp"
@@ -19,9 +20,11 @@ namespace {
 template <class Real>
 class CpuRun {
 public:
-  CpuRun(const Graph& graph, const Batches& batches, const ArithmeticModel& arithmetic, int threads)
+  CpuRun(const Graph& graph, const Batches& batches, const ArithmeticModel& arithmetic, const KernelsByNode& kernels,
+         int threads)
       : batches_(batches),
         arithmetic_(arithmetic),
+        kernels_(kernels),
         threads_(threads),
         program_(graph, batches),
         recorder_(graph, batches) {}
@@ -40,7 +43,7 @@ public:
   void forward(std::size_t node) {
     const ValueId id = program().nodes()[node].output;
     const std::optional<std::size_t> layer = layer_of(program(), node);
-    Tensor<Real> y = evaluate_node(program(), node, arithmetic_, threads_, *values_);
+    Tensor<Real> y = evaluate_node(program(), node, arithmetic_, kernel_of_node(node), threads_, *values_);
     if (layer) y = rounded<Real>(std::move(y), stored_format(arithmetic_, program().flat().graph.value(id).type));
     values_->set(id, std::move(y));
     if (layer) record(*layer, id);
@@ -51,8 +54,15 @@ public:
 private:
   const Program& program() const { return *program_; }
 
+  /// Null: the arithmetic says how it is computed.
+  const ProductKernel* kernel_of_node(std::size_t node) const {
+    if (kernels_.empty() || !multiplies_matrices(program().nodes()[node].op)) return nullptr;
+    const std::optional<ProductKernel>& kernel = kernels_[program().flat().of_node[node]];
+    return kernel ? &*kernel : nullptr;
+  }
+
   void start_program() {
-    values_.emplace(program(), arithmetic_);
+    values_.emplace(program(), arithmetic_.accumulator);
     walk(program(), false, *this);
     is_first_ = false;
   }
@@ -71,6 +81,7 @@ private:
 
   const Batches& batches_;
   const ArithmeticModel& arithmetic_;
+  const KernelsByNode& kernels_;
   const int threads_;
   BatchProgram program_;
   Recorder<Real> recorder_;
@@ -80,12 +91,14 @@ private:
 
 class CpuEvaluator final : public Evaluator::Implementation {
 public:
-  explicit CpuEvaluator(ArithmeticModel arithmetic) : arithmetic_(std::move(arithmetic)) {}
+  CpuEvaluator(ArithmeticModel arithmetic, KernelsByNode kernels)
+      : arithmetic_(std::move(arithmetic)), kernels_(std::move(kernels)) {}
 
   ArithmeticModel arithmetic() const override { return arithmetic_; }
 
   Trace run(const Graph& graph, const Inputs& inputs, const RunOptions& options) const override {
     require_sound_environment();
+    require_fitting(graph);
     const Batches batches(graph, inputs, options);
     Trace trace;
     trace.arithmetic = arithmetic_;
@@ -99,13 +112,27 @@ public:
     trace.inputs = batches.recorded_inputs();
     trace.samples = batches.recorded_samples();
     const bool single = arithmetic_.accumulator == FormatId::fp32;
-    trace.layers = single ? CpuRun<float>(graph, batches, arithmetic_, options.threads).layers()
-                          : CpuRun<double>(graph, batches, arithmetic_, options.threads).layers();
+    trace.layers = single ? CpuRun<float>(graph, batches, arithmetic_, kernels_, options.threads).layers()
+                          : CpuRun<double>(graph, batches, arithmetic_, kernels_, options.threads).layers();
     return trace;
   }
 
 private:
+  void require_fitting(const Graph& graph) const {
+    if (kernels_.empty()) return;
+    if (kernels_.size() != graph.nodes.size())
+      throw InvalidArgument("the CPU evaluator was given kernels for " + std::to_string(kernels_.size()) +
+                            " nodes, and the graph has " + std::to_string(graph.nodes.size()));
+    for (std::size_t node = 0; node < kernels_.size(); ++node) {
+      const Op& op = graph.nodes[node].op;
+      if (kernels_[node] && !multiplies_matrices(op) && !std::holds_alternative<op::Conv>(op))
+        throw Unsupported("the CPU evaluator takes kernels of Gemm, MatMul and Conv, not of " +
+                          std::string(name_of(op)) + " '" + graph.nodes[node].name + "'");
+    }
+  }
+
   ArithmeticModel arithmetic_;
+  KernelsByNode kernels_;
 };
 
 std::string in_message(const ArithmeticModel& arithmetic) {
@@ -136,9 +163,10 @@ void require_runnable(const ArithmeticModel& arithmetic) {
                       ", says how high a tree of additions is, not which one it is; name one, for example "
                       "blocked:8+fma");
   }
-  if (arithmetic.order.kind == SummationOrder::Kind::dealt) {
+  if (arithmetic.order.kind == SummationOrder::Kind::dealt && !arithmetic.tensor_core) {
     throw Unsupported(in_message(arithmetic) + "its order of summation, " + to_string(arithmetic.order) +
-                      ", is for bounds of recorded runs; name another one, for example blocked:8+fma");
+                      ", is for matrix units, and for bounds of recorded runs; name another one, for example "
+                      "blocked:8+fma");
   }
   const bool counted =
       arithmetic.order.kind == SummationOrder::Kind::blocked || arithmetic.order.kind == SummationOrder::Kind::split_k;
@@ -156,7 +184,7 @@ void require_runnable(const ArithmeticModel& arithmetic) {
   if (input.precision > accumulator.precision) {
     throw Unsupported(in_message(arithmetic) + "its operands are wider than its accumulator");
   }
-  if (arithmetic.reduced_reduction) {
+  if (arithmetic.reduced_reduction && !arithmetic.tensor_core) {
     throw Unsupported(in_message(arithmetic) + "it rounds parts of sums; leave out reduced_reduction");
   }
   if (arithmetic.tensor_core) require_runnable_unit(arithmetic);
@@ -165,11 +193,24 @@ void require_runnable(const ArithmeticModel& arithmetic) {
   }
 }
 
+void require_runnable(const ArithmeticModel& arithmetic, const KernelsByNode& kernels) {
+  for (const std::optional<ProductKernel>& kernel : kernels) {
+    if (!kernel) continue;
+    if (!kernel->of_products || kernel->row || kernel->channels_together > 1)
+      throw Unsupported(in_message(arithmetic) +
+                        "a kernel is that of other sums than products, or of a convolution whose terms do not come "
+                        "channel after channel");
+    if (arithmetic.accumulator != FormatId::fp32)
+      throw Unsupported(in_message(arithmetic) + "kernels have float32 sums");
+  }
+}
+
 }  // namespace
 
-Evaluator cpu_evaluator(const ArithmeticModel& arithmetic) {
+Evaluator cpu_evaluator(const ArithmeticModel& arithmetic, const KernelsByNode& kernels) {
   require_runnable(arithmetic);
-  return Evaluator(std::make_shared<const CpuEvaluator>(arithmetic));
+  require_runnable(arithmetic, kernels);
+  return Evaluator(std::make_shared<const CpuEvaluator>(arithmetic, kernels));
 }
 
 }  // namespace driftbound

@@ -200,7 +200,8 @@ std::vector<PartEngine> engines_of(FormatId operands) {
   std::vector<PartEngine> engines;
   for (const TensorCore& unit : units_of(operands)) engines.push_back({unit, false});
   engines.push_back({std::nullopt, true});
-  if (operands == FormatId::fp32) engines.push_back({std::nullopt, false});
+  const bool rounds_products = operands == FormatId::fp32 || operands == FormatId::fp64;
+  if (rounds_products) engines.push_back({std::nullopt, false});
   return engines;
 }
 

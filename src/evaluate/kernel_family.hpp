@@ -4,14 +4,9 @@
 #include <vector>
 
 #include "driftbound/trace/product_kernel.hpp"
+#include "evaluate/rounding.hpp"
 
 namespace driftbound {
-
-/// How operands may be read.
-struct OperandChoice {
-  FormatId format = FormatId::fp32;
-  Rounding rounding = Rounding::nearest_even;
-};
 
 /// Ways to read operands: as they are, then from wide formats to narrow ones.
 std::vector<OperandChoice> operand_choices();
@@ -22,7 +17,7 @@ struct PartEngine {
   bool fma = true;
 };
 
-/// Those for operands of a format, the simple ones first. Products of narrow numbers are numbers of float32: a fused
+/// Those for operands of a format, the simple ones first; of fp64 float64 operations. Products of narrow numbers are numbers of float32: a fused
 /// operation is then an addition.
 std::vector<PartEngine> engines_of(FormatId operands);
 

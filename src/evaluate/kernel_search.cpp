@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -23,13 +24,20 @@ namespace driftbound {
 namespace {
 
 using linalg::sum_lanes;
-using Lanes = std::array<float, sum_lanes>;
+template <class Real>
+using Lanes = std::array<Real, sum_lanes>;
+
+/// Operands as they are, in sums of numbers of a type.
+template <class Real>
+constexpr OperandChoice as_they_are = {std::is_same_v<Real, double> ? FormatId::fp64 : FormatId::fp32,
+                                       Rounding::nearest_even};
 
 /// Numbers of a result that are compared together: what they are made of, and what was recorded.
+template <class Real>
 struct LaneGroup {
-  std::vector<float> a, b;  ///< [k, sum_lanes] as recorded
-  Lanes addend = {};        ///< beta times the bias, rounded
-  Lanes recorded = {};
+  std::vector<Real> a, b;   ///< [k, sum_lanes] as recorded
+  Lanes<Real> addend = {};  ///< beta times the bias, rounded
+  Lanes<Real> recorded = {};
   std::array<std::int64_t, sum_lanes> places = {};  ///< in the result
   std::size_t count = 0;                            ///< lanes in use
 };
@@ -94,6 +102,7 @@ private:
 };
 
 /// One evaluation of a product or a convolution, or of sums of numbers, which are products with 1.
+template <class Real>
 class RecordedSums {
 public:
   RecordedSums(const Graph& graph, std::size_t node, const Trace& trace, std::int64_t together)
@@ -101,7 +110,7 @@ public:
     if (const auto* gemm = std::get_if<op::Gemm>(&node_.op)) {
       b_.emplace(value_of(graph, node_.inputs[1], trace));
       plan_ = plan_product(*gemm, a_.shape(), b_->shape());
-      alpha_ = static_cast<float>(gemm->alpha);
+      alpha_ = static_cast<Real>(gemm->alpha);
       if (node_.inputs.size() > 2) take_addend(value_of(graph, node_.inputs[2], trace), gemm->beta);
     } else if (const auto* matmul = std::get_if<op::MatMul>(&node_.op)) {
       b_.emplace(value_of(graph, node_.inputs[1], trace));
@@ -132,23 +141,23 @@ public:
   bool has_fractions() const { return a_.has_fractions(); }
   bool is_mean() const { return is_mean_; }
   bool has_addend() const { return !addend_.empty(); }
-  float alpha() const { return alpha_; }
+  Real alpha() const { return alpha_; }
   FormatId stored() const { return stored_; }
 
-  /// Adds element e to a group unless a number of it is not finite, or is none of float32. Returns whether it did.
-  bool append(std::int64_t e, LaneGroup& group) const {
+  /// Adds element e to a group unless a number of it is not finite, or is none of the type. Returns whether it did.
+  bool append(std::int64_t e, LaneGroup<Real>& group) const {
     const std::int64_t j = e % plan_.n, i = e / plan_.n % plan_.m, batch = e / (plan_.n * plan_.m);
     const std::size_t lane = group.count;
     bool is_usable = std::isfinite(y_[static_cast<std::size_t>(e)]);
     const auto take = [&](double value) {
-      const auto x = static_cast<float>(value);
+      const auto x = static_cast<Real>(value);
       is_usable = is_usable && std::isfinite(x) && static_cast<double>(x) == value;
       return x;
     };
     if (convolution_) {
       std::size_t place = lane;
       convolution_->for_each_term(e, [&](std::optional<std::size_t> x, std::size_t w) {
-        group.a[place] = x ? take(a_[*x]) : 0.0f;
+        group.a[place] = x ? take(a_[*x]) : Real(0);
         group.b[place] = take((*b_)[w]);
         place += sum_lanes;
       });
@@ -161,11 +170,11 @@ public:
       } else {
         group.a[place] =
             take(a_[groups_.groups[static_cast<std::size_t>(e)] + groups_.elements[static_cast<std::size_t>(k)]]);
-        group.b[place] = 1.0f;
+        group.b[place] = Real(1);
       }
     }
     group.recorded[lane] = take(y_[static_cast<std::size_t>(e)]);
-    group.addend[lane] = addend_.empty() ? 0.0f : addend_[static_cast<std::size_t>(e)];
+    group.addend[lane] = addend_.empty() ? Real(0) : addend_[static_cast<std::size_t>(e)];
     group.places[lane] = e;
     group.count += is_usable ? 1 : 0;
     return is_usable;
@@ -176,8 +185,8 @@ private:
     const Numbers bias(stored);
     const BroadcastIndex index(bias.shape(), y_.shape());
     addend_.resize(static_cast<std::size_t>(size()));
-    const auto factor = static_cast<float>(beta);
-    for (std::size_t i = 0; i < addend_.size(); ++i) addend_[i] = factor * static_cast<float>(bias[index(i)]);
+    const auto factor = static_cast<Real>(beta);
+    for (std::size_t i = 0; i < addend_.size(); ++i) addend_[i] = factor * static_cast<Real>(bias[index(i)]);
   }
 
   void take_addend_of_channels(const StoredTensor& stored) {
@@ -186,7 +195,7 @@ private:
     const std::size_t of_channel = static_cast<std::size_t>(size() / (shape[0] * shape[1]));
     const auto channels = static_cast<std::size_t>(shape[1]);
     for (std::size_t i = 0; i < static_cast<std::size_t>(size()); ++i)
-      addend_.push_back(static_cast<float>(bias[i / of_channel % channels]));
+      addend_.push_back(static_cast<Real>(bias[i / of_channel % channels]));
   }
 
   const Node& node_;
@@ -195,41 +204,44 @@ private:
   ProductPlan plan_;
   std::optional<ConvolutionPlan> convolution_;
   GroupPlan groups_;
-  std::vector<float> addend_;
-  float alpha_ = 1.0f;
+  std::vector<Real> addend_;
+  Real alpha_ = 1;
   FormatId stored_ = FormatId::fp32;
   bool fits_ = false, is_mean_ = false;
 };
 
 /// A group as kernels read it, for every reading that was asked for.
+template <class Real>
 class GroupReadings {
 public:
-  GroupReadings(const LaneGroup& group, std::int64_t k) : group_(group), k_(k) {}
+  GroupReadings(const LaneGroup<Real>& group, std::int64_t k) : group_(group), k_(k) {}
 
-  const linalg::SumOperands& as(const OperandChoice& choice) {
+  const linalg::SumOperands<Real>& as(const OperandChoice& choice) {
     const auto [found, is_new] = read_.try_emplace({choice.format, choice.rounding});
     if (is_new) {
       found->second.k = k_;
       found->second.a = rounded_to(group_.a, choice);
       found->second.b = rounded_to(group_.b, choice);
-      found->second.a_of_unit.take(found->second.a, format(choice.format));
-      found->second.b_of_unit.take(found->second.b, format(choice.format));
+      if constexpr (std::is_same_v<Real, float>) {
+        found->second.a_of_unit.take(found->second.a, format(choice.format));
+        found->second.b_of_unit.take(found->second.b, format(choice.format));
+      }
     }
     return found->second;
   }
 
 private:
-  static std::vector<float> rounded_to(const std::vector<float>& values, const OperandChoice& choice) {
-    std::vector<float> read = values;
-    if (choice.format == FormatId::fp32) return read;
+  static std::vector<Real> rounded_to(const std::vector<Real>& values, const OperandChoice& choice) {
+    std::vector<Real> read = values;
+    if (choice.format == as_they_are<Real>.format) return read;
     const Format& target = format(choice.format);
-    for (float& x : read) x = static_cast<float>(round_to(static_cast<double>(x), target, choice.rounding));
+    for (Real& x : read) x = static_cast<Real>(round_to(static_cast<double>(x), target, choice.rounding));
     return read;
   }
 
-  const LaneGroup& group_;
+  const LaneGroup<Real>& group_;
   std::int64_t k_;
-  std::map<std::pair<FormatId, Rounding>, linalg::SumOperands> read_;
+  std::map<std::pair<FormatId, Rounding>, linalg::SumOperands<Real>> read_;
 };
 
 /// Members whose chains are the same: how their operands are read, what adds up a chain, and which chains there are.
@@ -245,14 +257,15 @@ std::int64_t block_of(const PartEngine& engine) {
 }
 
 /// How many lanes of a group have the recorded number.
+template <class Real>
 class Matching {
 public:
-  Matching(const RecordedSums& sums, const LaneGroup& group) : sums_(sums), group_(group) {}
+  Matching(const RecordedSums<Real>& sums, const LaneGroup<Real>& group) : sums_(sums), group_(group) {}
 
   /// By member: the lanes with the recorded number.
-  std::vector<std::uint32_t> masks(const MembersOfChains& shared, GroupReadings& readings) const {
+  std::vector<std::uint32_t> masks(const MembersOfChains& shared, GroupReadings<Real>& readings) const {
     std::vector<std::uint32_t> all;
-    for_each_member(shared, readings, [&](const Lanes& numbers) {
+    for_each_member(shared, readings, [&](const Lanes<Real>& numbers) {
       std::uint32_t equal = 0;
       for (std::size_t lane = 0; lane < group_.count; ++lane)
         equal |= (numbers[lane] == group_.recorded[lane] ? 1U : 0U) << lane;
@@ -263,30 +276,22 @@ public:
 
   /// Adds what the first member gives in place of the recorded numbers. `before`: numbers of the result in earlier
   /// evaluations.
-  void add_differences(const MembersOfChains& shared, GroupReadings& readings, std::int64_t before,
+  void add_differences(const MembersOfChains& shared, GroupReadings<Real>& readings, std::int64_t before,
                        KernelDifference& difference) const {
-    constexpr double most = 0x1p53;
     const Format& stored = format(sums_.stored());
-    for_each_member(shared, readings, [&](const Lanes& numbers) {
-      for (std::size_t lane = 0; lane < group_.count; ++lane) {
-        const double recorded = group_.recorded[lane], distance = std::abs(numbers[lane] - recorded);
-        if (distance == 0.0) continue;
-        ++difference.differing;
-        const double ulps = distance / ulp(recorded, stored);
-        difference.most_ulps = std::max(difference.most_ulps, ulps <= most ? ulps : most);
-        const std::int64_t place = before + group_.places[lane];
-        difference.first = difference.first < 0 ? place : std::min(difference.first, place);
-      }
+    for_each_member(shared, readings, [&](const Lanes<Real>& numbers) {
+      for (std::size_t lane = 0; lane < group_.count; ++lane)
+        difference.add(numbers[lane], group_.recorded[lane], stored, before + group_.places[lane]);
     });
   }
 
 private:
   /// Calls visit(numbers) with what each member gives.
   template <class Visit>
-  void for_each_member(const MembersOfChains& shared, GroupReadings& readings, const Visit& visit) const {
+  void for_each_member(const MembersOfChains& shared, GroupReadings<Real>& readings, const Visit& visit) const {
     const std::int64_t k = sums_.plan().k;
     const SumSchedule schedule = schedule_of(shared.members.front().parts, k);
-    const std::vector<float> chains =
+    const std::vector<Real> chains =
         linalg::KernelSums(shared.members.front(), schedule)
             .parts(readings.as(shared.choice), shared.from_addend ? group_.addend.data() : nullptr);
     const SumParts* parts = nullptr;
@@ -298,36 +303,36 @@ private:
     }
   }
 
-  Lanes numbers(const std::vector<float>& chains, const SumJoins& joins, const ProductKernel& member) const {
-    Lanes sums = linalg::combined(chains, joins, linalg::PartRounding(member),
-                                  member.addend == AddendPlace::before_parts ? group_.addend.data() : nullptr);
+  Lanes<Real> numbers(const std::vector<Real>& chains, const SumJoins& joins, const ProductKernel& member) const {
+    Lanes<Real> sums = linalg::combined(chains, joins, linalg::PartRounding(member),
+                                        member.addend == AddendPlace::before_parts ? group_.addend.data() : nullptr);
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
-      float sum = sums_.alpha() == 1.0f ? sums[lane] : sums_.alpha() * sums[lane];
+      Real sum = sums_.alpha() == Real(1) ? sums[lane] : sums_.alpha() * sums[lane];
       if (member.addend == AddendPlace::last && sums_.has_addend()) sum += group_.addend[lane];
       sums[lane] = stored(scaled(sum, member.scaling));
     }
     return sums;
   }
 
-  float scaled(float sum, Scaling scaling) const {
-    const auto n = static_cast<float>(sums_.plan().k);
+  Real scaled(Real sum, Scaling scaling) const {
+    const auto n = static_cast<Real>(sums_.plan().k);
     if (scaling == Scaling::none) return sum;
-    return scaling == Scaling::divided ? sum / n : sum * (1.0f / n);
+    return scaling == Scaling::divided ? sum / n : sum * (Real(1) / n);
   }
 
-  float stored(float x) const {
-    if (sums_.stored() == FormatId::fp32 || sums_.stored() == FormatId::fp64) return x;
-    return static_cast<float>(round_to(static_cast<double>(x), format(sums_.stored()), Rounding::nearest_even));
+  Real stored(Real x) const {
+    if (sums_.stored() == as_they_are<Real>.format || sums_.stored() == FormatId::fp64) return x;
+    return static_cast<Real>(round_to(static_cast<double>(x), format(sums_.stored()), Rounding::nearest_even));
   }
 
-  const RecordedSums& sums_;
-  const LaneGroup& group_;
+  const RecordedSums<Real>& sums_;
+  const LaneGroup<Real>& group_;
 };
 
 /// The ways to deal out the terms of a sum, by the block of products that no part may cut.
 class AllDealings {
 public:
-  explicit AllDealings(const RecordedSums& sums) : k_(sums.plan().k), of_products_(sums.is_product()) {}
+  AllDealings(std::int64_t k, bool of_products) : k_(k), of_products_(of_products) {}
 
   const std::vector<DealtTerms>& in_blocks(std::int64_t block) {
     const auto [found, is_new] = found_.try_emplace(block);
@@ -342,17 +347,21 @@ private:
 };
 
 /// The members for sums of k terms by how their operands are read.
+template <class Real>
 class Family {
 public:
-  Family(const RecordedSums& sums, AllDealings& dealings) : sums_(sums), dealings_(dealings) {}
+  Family(const RecordedSums<Real>& sums, AllDealings& dealings) : sums_(sums), dealings_(dealings) {}
 
   /// Members whose operands are read in one way. Empty where the group's numbers do not tell this from a way before it,
   /// except for matrix units, which numbers that are narrow already may have gone through.
-  std::vector<MembersOfChains> read_as(const OperandChoice& choice, GroupReadings& readings) {
-    const linalg::SumOperands& read = readings.as(choice);
-    const auto is_read = [&](const linalg::SumOperands* known) { return known->a == read.a && known->b == read.b; };
+  std::vector<MembersOfChains> read_as(const OperandChoice& choice, GroupReadings<Real>& readings) {
+    const linalg::SumOperands<Real>& read = readings.as(choice);
+    const auto is_read = [&](const linalg::SumOperands<Real>* known) {
+      return known->a == read.a && known->b == read.b;
+    };
     const bool is_known = std::any_of(seen_.begin(), seen_.end(), is_read);
-    const bool is_narrow_already = choice.rounding == Rounding::nearest_even && is_read(&readings.as({}));
+    const bool is_narrow_already =
+        choice.rounding == Rounding::nearest_even && is_read(&readings.as(as_they_are<Real>));
     std::vector<MembersOfChains> members;
     if (is_known && !is_narrow_already) return members;
     seen_.push_back(&read);
@@ -375,8 +384,8 @@ private:
     const std::int64_t k = sums_.plan().k;
     const auto chains = static_cast<std::int64_t>(joins_of(dealt.front(), k).chains);
     const bool are_single = chains == k && k > 1;  // a chain of rounded products, if added in sequence
-    const bool has_addend = sums_.has_addend() && sums_.alpha() == 1.0f;
-    if (are_single && engine.fma && choice.format == FormatId::fp32) return;
+    const bool has_addend = sums_.has_addend() && sums_.alpha() == Real(1);
+    if (are_single && engine.fma && choice.format == as_they_are<Real>.format) return;
     MembersOfChains shared{choice, engine, false, {}};
     ProductKernel member;
     member.of_products = sums_.is_product();
@@ -426,13 +435,15 @@ private:
     }
   }
 
-  const RecordedSums& sums_;
+  const RecordedSums<Real>& sums_;
   AllDealings& dealings_;
-  std::vector<const linalg::SumOperands*> seen_;
+  std::vector<const linalg::SumOperands<Real>*> seen_;
 };
 
 /// Sum of squares of the distances of a group's recorded numbers from the exact sums of operands read in one way.
-double squared_distance(const RecordedSums& product, const LaneGroup& group, const linalg::SumOperands& read) {
+template <class Real>
+double squared_distance(const RecordedSums<Real>& product, const LaneGroup<Real>& group,
+                        const linalg::SumOperands<Real>& read) {
   double sum_of_squares = 0.0;
   for (std::size_t lane = 0; lane < group.count; ++lane) {
     double sum = 0.0;
@@ -445,8 +456,10 @@ double squared_distance(const RecordedSums& product, const LaneGroup& group, con
   return sum_of_squares;
 }
 
-/// The ways to read operands, the declared one first.
+/// The ways to read operands, the declared one first. Sums in double have operands as they are.
+template <class Real>
 std::vector<OperandChoice> choices_for(const ArithmeticModel& declared) {
+  if (std::is_same_v<Real, double>) return {as_they_are<Real>};
   std::vector<OperandChoice> choices = operand_choices();
   const bool cuts = declared.tensor_core && declared.tensor_core->cuts_operands;
   std::stable_partition(choices.begin(), choices.end(), [&](const OperandChoice& choice) {
@@ -457,14 +470,34 @@ std::vector<OperandChoice> choices_for(const ArithmeticModel& declared) {
 
 }  // namespace
 
+void KernelDifference::add(double given, double recorded, const Format& stored, std::int64_t place) {
+  constexpr double most = 0x1p53;
+  const double distance = std::abs(given - recorded);
+  if (distance == 0.0) return;
+  ++differing;
+  const double ulps = distance / ulp(recorded, stored);
+  most_ulps = std::max(most_ulps, ulps <= most ? ulps : most);
+  first = first < 0 ? place : std::min(first, place);
+}
+
+/// The search of one op in one order of its terms.
 class KernelSearch::Work {
+public:
+  virtual ~Work() = default;
+  virtual bool add(const Trace& evaluation) = 0;
+  virtual KernelFinding finding() const = 0;
+};
+
+/// The same in sums of numbers of one type.
+template <class Real>
+class KernelSearch::WorkIn final : public KernelSearch::Work {
   /// Longer sums are read only in the ways that come near the recorded numbers.
   static constexpr std::int64_t longest_searched_whole = 256;
   static constexpr std::size_t most_alike = 8;
 
 public:
   /// `together`: of convolutions, channels whose products at one place of the window follow each other; else 0.
-  Work(const Graph& graph, std::size_t node, std::int64_t most_work, std::int64_t together)
+  WorkIn(const Graph& graph, std::size_t node, std::int64_t most_work, std::int64_t together)
       : graph_(graph),
         node_(node),
         most_work_(most_work),
@@ -475,12 +508,11 @@ public:
     if (has_row_kernels(graph.nodes[node].op)) rows_.emplace(graph, node, most_work);
   }
 
-  bool add(const Trace& evaluation) {
+  bool add(const Trace& evaluation) override {
     if (rows_) return rows_->add(evaluation);
     if (!finding_.why_not.empty() || (is_started_ && products_left_ <= 0)) return false;
-    const RecordedSums product(graph_, node_, evaluation, together_);
+    const RecordedSums<Real> product(graph_, node_, evaluation, together_);
     finding_.k = product.plan().k;
-    is_double_ = evaluation.arithmetic.accumulator == FormatId::fp64;
     if (!product.has_fractions()) {
       finding_.why_not = "its numbers are integers";
       return false;
@@ -501,7 +533,7 @@ public:
     return !(left_.empty() && mixed_.empty()) && finding_.compared - compared == product.size();
   }
 
-  KernelFinding finding() const {
+  KernelFinding finding() const override {
     if (rows_) return rows_->finding();
     KernelFinding finding = found();
     if (together_ == 0) return finding;
@@ -517,8 +549,8 @@ private:
     KernelFinding finding = finding_;
     if (!finding.why_not.empty()) return finding;
     if (!is_started_) {
-      finding.why_not = is_double_ ? "the run is float64, and the family has kernels of float32 sums alone"
-                                   : "no sum has finite float32 operands and a finite result";
+      finding.why_not = std::is_same_v<Real, double> ? "no sum has finite operands and a finite result"
+                                                     : "no sum has finite float32 operands and a finite result";
       return finding;
     }
     if (!mixed_.empty()) {
@@ -564,14 +596,14 @@ private:
   /// Elements of a product, in an order that uses rows and columns evenly.
   class Elements {
   public:
-    explicit Elements(const RecordedSums& product) : product_(product) {
+    explicit Elements(const RecordedSums<Real>& product) : product_(product) {
       const std::int64_t size = product.size();
       stride_ = static_cast<std::int64_t>(0.6180339887498949 * static_cast<double>(size)) | 1;
       while (std::gcd(stride_, size) != 1) stride_ += 2;
     }
     /// The next ones; empty at the end.
-    LaneGroup next() {
-      LaneGroup group;
+    LaneGroup<Real> next() {
+      LaneGroup<Real> group;
       const auto numbers = static_cast<std::size_t>(product_.plan().k) * sum_lanes;
       group.a.resize(numbers);
       group.b.resize(numbers);
@@ -584,29 +616,29 @@ private:
     }
 
   private:
-    void clear_unused(LaneGroup& group) const {
+    void clear_unused(LaneGroup<Real>& group) const {
       for (std::size_t i = 0; i < group.a.size(); ++i)
-        if (i % sum_lanes >= group.count) group.a[i] = group.b[i] = 0.0f;
+        if (i % sum_lanes >= group.count) group.a[i] = group.b[i] = Real(0);
     }
-    const RecordedSums& product_;
+    const RecordedSums<Real>& product_;
     std::int64_t stride_ = 1, place_ = 0, done_ = 0;
   };
 
   /// Compares all members with the first numbers. False where there is nothing to compare.
-  bool start(const RecordedSums& product, const Trace& evaluation, Elements& elements) {
+  bool start(const RecordedSums<Real>& product, const Trace& evaluation, Elements& elements) {
     constexpr std::size_t groups_at_first = 8;
     const std::int64_t k = product.plan().k;
-    std::vector<LaneGroup> groups;
-    for (LaneGroup group = elements.next(); group.count > 0; group = elements.next()) {
+    std::vector<LaneGroup<Real>> groups;
+    for (LaneGroup<Real> group = elements.next(); group.count > 0; group = elements.next()) {
       groups.push_back(std::move(group));
       if (groups.size() == groups_at_first) break;
     }
     if (groups.empty()) return false;
-    std::vector<GroupReadings> readings;
-    for (const LaneGroup& group : groups) readings.emplace_back(group, k);
+    std::vector<GroupReadings<Real>> readings;
+    for (const LaneGroup<Real>& group : groups) readings.emplace_back(group, k);
     is_started_ = true;
-    if (!dealings_) dealings_.emplace(product);
-    Family family(product, *dealings_);
+    if (!dealings_) dealings_.emplace(product.plan().k, product.is_product());
+    Family<Real> family(product, *dealings_);
     std::vector<MembersOfChains> left;
     for (const OperandChoice& choice : near_choices(product, evaluation.arithmetic, groups, readings)) {
       left_ = family.read_as(choice, readings.front());
@@ -620,31 +652,31 @@ private:
       left.insert(left.end(), std::make_move_iterator(left_.begin()), std::make_move_iterator(left_.end()));
     }
     left_ = std::move(left);
-    for (const LaneGroup& group : groups) finding_.compared += static_cast<std::int64_t>(group.count);
+    for (const LaneGroup<Real>& group : groups) finding_.compared += static_cast<std::int64_t>(group.count);
     if (left_.empty()) mix(product, near_choices(product, evaluation.arithmetic, groups, readings), groups, readings);
     for (std::size_t i = 0; i < groups.size() && left_.empty(); ++i)
-      Matching(product, groups[i]).add_differences(*furthest_, readings[i], numbers_before_, nearest_);
+      Matching<Real>(product, groups[i]).add_differences(*furthest_, readings[i], numbers_before_, nearest_);
     count_left();
     return true;
   }
 
   /// Members that give all numbers together, where none does alone: the one that gives most, then the one that gives most of
   /// the rest. None where one of them might do so by chance, or where this would take long.
-  void mix(const RecordedSums& product, const std::vector<OperandChoice>& choices, const std::vector<LaneGroup>& groups,
-           std::vector<GroupReadings>& readings) {
+  void mix(const RecordedSums<Real>& product, const std::vector<OperandChoice>& choices,
+           const std::vector<LaneGroup<Real>>& groups, std::vector<GroupReadings<Real>>& readings) {
     const std::int64_t most_steps = std::int64_t{1} << (most_work_ > 0 ? 25 : 29);
     constexpr double most_by_chance = 1e-3;
     constexpr std::size_t most_mixed = 3;
     if (finding_.family * product.plan().k * static_cast<std::int64_t>(groups.size()) > most_steps) return;
     std::vector<MembersOfChains> members;
     std::vector<std::vector<std::uint32_t>> masks;  // by member and group
-    if (!dealings_) dealings_.emplace(product);
-    Family family(product, *dealings_);
+    if (!dealings_) dealings_.emplace(product.plan().k, product.is_product());
+    Family<Real> family(product, *dealings_);
     for (const OperandChoice& choice : choices)
       for (const MembersOfChains& shared : family.read_as(choice, readings.front()))
         add_masks(product, shared, groups, readings, members, masks);
     std::vector<std::uint32_t> open;
-    for (const LaneGroup& group : groups) open.push_back((std::uint32_t{1} << group.count) - 1);
+    for (const LaneGroup<Real>& group : groups) open.push_back((std::uint32_t{1} << group.count) - 1);
     const auto is_open = [&] { return std::any_of(open.begin(), open.end(), [](std::uint32_t m) { return m != 0; }); };
     while (is_open() && mixed_.size() < most_mixed) {
       std::size_t best = 0;
@@ -662,8 +694,8 @@ private:
     if (is_open()) mixed_.clear();
   }
 
-  static void add_masks(const RecordedSums& product, const MembersOfChains& shared,
-                        const std::vector<LaneGroup>& groups, std::vector<GroupReadings>& readings,
+  static void add_masks(const RecordedSums<Real>& product, const MembersOfChains& shared,
+                        const std::vector<LaneGroup<Real>>& groups, std::vector<GroupReadings<Real>>& readings,
                         std::vector<MembersOfChains>& members, std::vector<std::vector<std::uint32_t>>& masks) {
     const std::size_t first = masks.size();
     for (const ProductKernel& member : shared.members) {
@@ -671,14 +703,14 @@ private:
       masks.emplace_back();
     }
     for (std::size_t g = 0; g < groups.size(); ++g) {
-      const std::vector<std::uint32_t> of_group = Matching(product, groups[g]).masks(shared, readings[g]);
+      const std::vector<std::uint32_t> of_group = Matching<Real>(product, groups[g]).masks(shared, readings[g]);
       for (std::size_t i = 0; i < of_group.size(); ++i) masks[first + i].push_back(of_group[i]);
     }
   }
 
   /// Counts what the members of a mixture give of a group; none are left where they do not give all.
-  void confirm_mixed(const RecordedSums& product, const LaneGroup& group, GroupReadings& readings) {
-    const Matching matching(product, group);
+  void confirm_mixed(const RecordedSums<Real>& product, const LaneGroup<Real>& group, GroupReadings<Real>& readings) {
+    const Matching<Real> matching(product, group);
     std::uint32_t open = (std::uint32_t{1} << group.count) - 1;
     for (MixedMember& one : mixed_) {
       const std::uint32_t given = matching.masks(one.member, readings).front() & open;
@@ -689,25 +721,26 @@ private:
   }
 
   /// Compares the members left with further numbers; where there are none, the one that came furthest.
-  void confirm(const RecordedSums& product, Elements& elements) {
-    for (LaneGroup group = elements.next(); group.count > 0 && products_left_ > 0; group = elements.next()) {
-      GroupReadings readings(group, product.plan().k);
+  void confirm(const RecordedSums<Real>& product, Elements& elements) {
+    for (LaneGroup<Real> group = elements.next(); group.count > 0 && products_left_ > 0; group = elements.next()) {
+      GroupReadings<Real> readings(group, product.plan().k);
       const std::size_t members = left_.empty() ? mixed_.size() + 1 : left_.size();
       products_left_ -= product.plan().k * static_cast<std::int64_t>(members * sum_lanes);
       if (!left_.empty()) keep_matching(product, group, readings, finding_.compared);
       if (!mixed_.empty()) confirm_mixed(product, group, readings);
-      if (left_.empty()) Matching(product, group).add_differences(*furthest_, readings, numbers_before_, nearest_);
+      if (left_.empty())
+        Matching<Real>(product, group).add_differences(*furthest_, readings, numbers_before_, nearest_);
       finding_.compared += static_cast<std::int64_t>(group.count);
       count_left();
     }
   }
 
   /// The ways to read operands that are worth a search: all for short sums, else those not far from the recorded numbers.
-  static std::vector<OperandChoice> near_choices(const RecordedSums& product, const ArithmeticModel& declared,
-                                                 const std::vector<LaneGroup>& groups,
-                                                 std::vector<GroupReadings>& readings) {
-    if (!product.is_product()) return {OperandChoice()};
-    std::vector<OperandChoice> choices = choices_for(declared);
+  static std::vector<OperandChoice> near_choices(const RecordedSums<Real>& product, const ArithmeticModel& declared,
+                                                 const std::vector<LaneGroup<Real>>& groups,
+                                                 std::vector<GroupReadings<Real>>& readings) {
+    if (!product.is_product()) return {as_they_are<Real>};
+    std::vector<OperandChoice> choices = choices_for<Real>(declared);
     if (product.plan().k <= longest_searched_whole) return choices;
     std::vector<double> distances;
     for (const OperandChoice& choice : choices) {
@@ -730,9 +763,9 @@ private:
   }
 
   /// Leaves the members that give all numbers of a group. `before`: numbers that they gave already.
-  void keep_matching(const RecordedSums& product, const LaneGroup& group, GroupReadings& readings,
+  void keep_matching(const RecordedSums<Real>& product, const LaneGroup<Real>& group, GroupReadings<Real>& readings,
                      std::int64_t before) {
-    const Matching matching(product, group);
+    const Matching<Real> matching(product, group);
     const auto all = static_cast<std::int64_t>(group.count);
     std::vector<MembersOfChains> left;
     for (MembersOfChains& shared : left_) {
@@ -762,7 +795,7 @@ private:
   std::size_t node_;
   std::int64_t most_work_, together_;
   std::int64_t products_left_;  ///< to confirm with
-  bool is_started_ = false, is_double_ = false;
+  bool is_started_ = false;
   std::int64_t most_equal_ = -1;  ///< numbers that a member gave, with all before those that it was last compared with
   std::optional<MembersOfChains> furthest_;  ///< one member: that one, or the one that gives most of the first numbers
   KernelDifference nearest_;                 ///< of `furthest_`, where no member gives all numbers alone
@@ -788,11 +821,15 @@ class KernelSearch::Searches {
 public:
   Searches(const Graph& graph, std::size_t node, std::int64_t most_work)
       : graph_(graph), node_(node), most_work_(most_work) {
-    const bool is_convolution = std::holds_alternative<op::Conv>(graph.nodes[node].op);
-    start(is_convolution ? 1 : 0);
+    start(first_order());
   }
 
   bool add(const Trace& evaluation) {
+    if (!is_started_ && evaluation.arithmetic.accumulator == FormatId::fp64 && !is_double_) {
+      is_double_ = true;
+      works_.clear();
+      start(first_order());
+    }
     bool gives_all = add_to(works_.front(), evaluation);
     if (gives_all) works_.resize(1);  // others are no simpler
     if (!gives_all && works_.size() == 1 && !is_started_) start_other_orders(evaluation);
@@ -825,7 +862,15 @@ private:
     bool gives_all = true;  ///< whether kernels in this order gave all numbers of every evaluation, each compared
   };
 
-  void start(std::int64_t together) { works_.push_back({std::make_unique<Work>(graph_, node_, most_work_, together)}); }
+  std::int64_t first_order() const { return std::holds_alternative<op::Conv>(graph_.nodes[node_].op) ? 1 : 0; }
+
+  void start(std::int64_t together) {
+    works_.emplace_back();
+    if (is_double_)
+      works_.back().search = std::make_unique<WorkIn<double>>(graph_, node_, most_work_, together);
+    else
+      works_.back().search = std::make_unique<WorkIn<float>>(graph_, node_, most_work_, together);
+  }
 
   /// Returns whether kernels in this order give all numbers of every evaluation so far.
   static bool add_to(OneOrder& order, const Trace& evaluation) {
@@ -846,7 +891,7 @@ private:
   const Graph& graph_;
   std::size_t node_;
   std::int64_t most_work_;
-  bool is_started_ = false;
+  bool is_started_ = false, is_double_ = false;
   std::vector<OneOrder> works_;
 };
 
@@ -867,7 +912,9 @@ KernelFinding KernelSearch::finding() const {
 std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, const ProductKernel& kernel,
                                            std::int64_t k) {
   const bool reads_as_declared = kernel.operands == declared.input && kernel.operand_rounding == declared.rounding;
-  if (!kernel.of_products || declared.accumulator != FormatId::fp32 || kernel.addend != AddendPlace::last ||
+  const bool has_its_sums = declared.accumulator == FormatId::fp32 ||
+                            (declared.accumulator == FormatId::fp64 && kernel.operands == FormatId::fp64);
+  if (!kernel.of_products || !has_its_sums || kernel.addend != AddendPlace::last ||
       kernel.part_format != FormatId::fp32 || (!reads_as_declared && kernel.operands != FormatId::fp32))
     return std::nullopt;
   ArithmeticModel arithmetic = declared;

@@ -50,12 +50,13 @@ struct CpuFunctions {
 template <class Real>
 class NodeEvaluator {
 public:
-  NodeEvaluator(const Program& program, std::size_t node, const ArithmeticModel& arithmetic, int threads,
-                Values<Real>& values)
+  NodeEvaluator(const Program& program, std::size_t node, const ArithmeticModel& arithmetic,
+                const ProductKernel* kernel, int threads, Values<Real>& values)
       : program_(program),
         node_(program.nodes()[node]),
         index_(node),
         arithmetic_(arithmetic),
+        kernel_(kernel),
         threads_(threads),
         values_(values),
         shape_(program.shape(node_.output)) {}
@@ -66,7 +67,8 @@ public:
       const Real alpha = attribute(gemm.alpha);
       for (Real& x : y.values) x *= alpha;
     }
-    if (node_.inputs.size() > 2) add_bias(gemm.beta, y);
+    const bool is_added = kernel_ != nullptr && kernel_->addend != AddendPlace::last;
+    if (node_.inputs.size() > 2 && !is_added) add_bias(gemm.beta, y);
     return y;
   }
   Tensor<Real> operator()(const op::MatMul& matmul) { return product(matmul); }
@@ -199,7 +201,7 @@ public:
     const ReductionPlan plan = plan_reduction(softmax, x.shape);
     Tensor<Real> y(shape_);
     if (y.size() == 0) return y;
-    const auto chain = static_cast<std::int64_t>(chain_length(arithmetic_.order, plan.length));
+    const std::int64_t chain = chain_of(plan.length);
     const std::int64_t groups = plan.outer * plan.inner;
     const int threads = groups * plan.length < elements_worth_a_thread ? 1 : threads_;
     parallel_for(groups, threads, [&](std::int64_t first, std::int64_t last) {
@@ -218,11 +220,10 @@ public:
   }
 
   Tensor<Real> operator()(const op::ReduceSum&) {
-    return groups([this](std::span<const Real> terms) {
-      const auto length = static_cast<std::int64_t>(terms.size());
-      if (length == 0) return Real(0);
-      const auto chain = static_cast<std::int64_t>(chain_length(arithmetic_.order, length));
-      return shared::ordered_sum(length, chain, shared::TermChain<Real>{terms.data(), 1});
+    const auto length = static_cast<std::int64_t>(plan_groups(node_.op, input(0).shape).elements.size());
+    const std::int64_t chain = length == 0 ? 0 : chain_of(length);
+    return groups([length, chain](std::span<const Real> terms) {
+      return length == 0 ? Real(0) : shared::ordered_sum(length, chain, shared::TermChain<Real>{terms.data(), 1});
     });
   }
   Tensor<Real> operator()(const op::ReduceMax&) {
@@ -244,21 +245,40 @@ private:
   const Tensor<Real>& input(std::size_t slot) { return values_.operand(node_.inputs[slot]); }
   Real attribute(double value) const { return rounded<Real>(value, arithmetic_.accumulator); }
 
+  /// As shared::ordered_sum() takes the order of a sum of n numbers.
+  std::int64_t chain_of(std::int64_t n) const {
+    if (arithmetic_.order.kind == SummationOrder::Kind::dealt)
+      throw Unsupported(std::string(name_of(node_.op)) + " '" + node_.name +
+                        "' adds up numbers outside of the matrix "
+                        "unit, not in " +
+                        to_string(arithmetic_.order) +
+                        "; name an order of both: sequential+fma, blocked:B or split-k:S");
+    return static_cast<std::int64_t>(chain_length(arithmetic_.order, n));
+  }
+
   template <class ProductOp>
   Tensor<Real> product(const ProductOp& op) {
     const ProductPlan plan = plan_product(op, program_.shape(node_.inputs[0]), program_.shape(node_.inputs[1]));
-    const PackedMatrices<Real>& b = values_.packed_operand(index_, node_.inputs[1], plan);
-    const Tensor<Real>& a = values_.product_operand(node_.inputs[0]);
+    const OperandChoice reading =
+        kernel_ != nullptr ? OperandChoice{kernel_->operands, kernel_->operand_rounding} : reading_of(arithmetic_);
+    const PackedMatrices<Real>& b = values_.packed_operand(index_, node_.inputs[1], reading, plan);
+    const Tensor<Real>& a = values_.product_operand(node_.inputs[0], reading);
     if constexpr (std::is_same_v<Real, float>) {
-      if (arithmetic_.tensor_core) return by_matrix_unit(plan, a, b);
+      if (kernel_ != nullptr) return by_kernel(*kernel_, plan, a, b);
+      if (arithmetic_.tensor_core) return by_kernel(kernel_of(arithmetic_, plan.k), plan, a, b);
     }
     return Tensor<Real>(shape_, multiply(plan, a, b, arithmetic_.order, threads_));
   }
 
-  Tensor<float> by_matrix_unit(const ProductPlan& plan, const Tensor<float>& a, const PackedMatrices<float>& b) {
-    Tensor<float> y(shape_);
-    const ProductKernel kernel = kernel_of(arithmetic_, plan.k);
-    linalg::multiply_by_kernel(plan, a.values, b, kernel, threads_, y.values);
+  Tensor<float> by_kernel(const ProductKernel& kernel, const ProductPlan& plan, const Tensor<float>& a,
+                          const PackedMatrices<float>& b) {
+    Tensor<float> y(shape_), addends;
+    if (const auto* gemm = std::get_if<op::Gemm>(&node_.op);
+        gemm != nullptr && node_.inputs.size() > 2 && kernel.addend != AddendPlace::last) {
+      addends = Tensor<float>(shape_);
+      add_bias(gemm->beta, addends);
+    }
+    linalg::multiply_by_kernel(plan, a.values, b, kernel, threads_, y.values, addends.values);
     return y;
   }
 
@@ -322,6 +342,7 @@ private:
   const Node& node_;
   std::size_t index_;
   const ArithmeticModel& arithmetic_;
+  const ProductKernel* kernel_;  ///< of its products; null: as the arithmetic declares them
   int threads_;
   Values<Real>& values_;
   const Shape& shape_;
@@ -330,16 +351,17 @@ private:
 }  // namespace
 
 template <class Real>
-Tensor<Real> evaluate_node(const Program& program, std::size_t node, const ArithmeticModel& arithmetic, int threads,
-                           Values<Real>& values) {
+Tensor<Real> evaluate_node(const Program& program, std::size_t node, const ArithmeticModel& arithmetic,
+                           const ProductKernel* kernel, int threads, Values<Real>& values) {
   Tensor<Real> y =
-      std::visit(NodeEvaluator<Real>(program, node, arithmetic, threads, values), program.nodes()[node].op);
+      std::visit(NodeEvaluator<Real>(program, node, arithmetic, kernel, threads, values), program.nodes()[node].op);
   unify_nans<Real>(y.values);
   return y;
 }
 
-template Tensor<float> evaluate_node<float>(const Program&, std::size_t, const ArithmeticModel&, int, Values<float>&);
-template Tensor<double> evaluate_node<double>(const Program&, std::size_t, const ArithmeticModel&, int,
-                                              Values<double>&);
+template Tensor<float> evaluate_node<float>(const Program&, std::size_t, const ArithmeticModel&, const ProductKernel*,
+                                            int, Values<float>&);
+template Tensor<double> evaluate_node<double>(const Program&, std::size_t, const ArithmeticModel&, const ProductKernel*,
+                                              int, Values<double>&);
 
 }  // namespace driftbound

@@ -5,6 +5,14 @@
 
 namespace driftbound {
 
+/// How operands may be read.
+struct OperandChoice {
+  FormatId format = FormatId::fp32;
+  Rounding rounding = Rounding::nearest_even;
+
+  friend bool operator==(const OperandChoice&, const OperandChoice&) = default;
+};
+
 /// Every element rounded to a format whose numbers are all numbers of Real.
 template <class Real>
 Tensor<Real> rounded(const StoredTensor& stored, FormatId target, Rounding rounding = Rounding::nearest_even);

@@ -74,7 +74,8 @@ std::optional<RowOp> row_op(const Op& op, const Shape& shape) {
 struct RowGroup {
   std::vector<float> x, scale, bias;  ///< [n, sum_lanes]
   std::vector<float> recorded;        ///< [n, sum_lanes]
-  std::size_t count = 0;              ///< lanes in use
+  std::array<std::int64_t, sum_lanes> rows = {};
+  std::size_t count = 0;  ///< lanes in use
 };
 
 /// One evaluation of a softmax or a norm.
@@ -119,8 +120,16 @@ public:
       group.scale[to] = scale_ ? take((*scale_)[from]) : 1.0f;
       group.bias[to] = bias_ ? take((*bias_)[from]) : 0.0f;
     }
+    group.rows[group.count] = row;
     group.count += is_usable ? 1 : 0;
   }
+
+  /// The row-major place of number i of a row in the result.
+  std::int64_t place_of(std::int64_t row, std::int64_t i) const {
+    return static_cast<std::int64_t>(plan_.groups[static_cast<std::size_t>(row)] +
+                                     plan_.elements[static_cast<std::size_t>(i)]);
+  }
+  const Format& format_of_results() const { return format(stored_); }
 
 private:
   /// The numbers of a scale or a bias by element of x.
@@ -280,9 +289,9 @@ class RowTerms {
 public:
   RowTerms(const RowGroup& group, std::int64_t n) : group_(group), ones_(group.x.size(), 1.0f) { operands_.k = n; }
 
-  const linalg::SumOperands& as_they_are() { return with(group_.x, ones_); }
-  const linalg::SumOperands& squared() { return with(group_.x, group_.x); }
-  const linalg::SumOperands& squared_deviations(const RowLanes& mean) {
+  const linalg::SumOperands<float>& as_they_are() { return with(group_.x, ones_); }
+  const linalg::SumOperands<float>& squared() { return with(group_.x, group_.x); }
+  const linalg::SumOperands<float>& squared_deviations(const RowLanes& mean) {
     std::vector<float> deviations(group_.x.size());
     for (std::size_t i = 0; i < deviations.size(); ++i) deviations[i] = group_.x[i] - mean[i % sum_lanes];
     return with(deviations, deviations);
@@ -300,10 +309,12 @@ public:
     }
     return found->second;
   }
-  const linalg::SumOperands& of_exponentials(Exponential exponential) { return with(exponentials(exponential), ones_); }
+  const linalg::SumOperands<float>& of_exponentials(Exponential exponential) {
+    return with(exponentials(exponential), ones_);
+  }
 
 private:
-  const linalg::SumOperands& with(const std::vector<float>& a, const std::vector<float>& b) {
+  const linalg::SumOperands<float>& with(const std::vector<float>& a, const std::vector<float>& b) {
     operands_.a = a;
     operands_.b = b;
     return operands_;
@@ -311,7 +322,7 @@ private:
 
   const RowGroup& group_;
   std::vector<float> ones_;
-  linalg::SumOperands operands_;
+  linalg::SumOperands<float> operands_;
   std::map<Exponential, std::vector<float>> exponentials_;
 };
 
@@ -355,8 +366,29 @@ public:
     return found;
   }
 
-  /// How many of the results of elements first, first + stride, … are the recorded ones.
+  /// How many of the results of elements 0, stride, 2 stride, … are the recorded ones.
   std::int64_t equal(const RowSteps& steps, const RowStatistics& statistics, std::int64_t stride) {
+    std::int64_t count = 0;
+    for_each_result(steps, statistics, stride, [&](float y, std::int64_t i, std::size_t lane) {
+      count += y == group_.recorded[static_cast<std::size_t>(i) * sum_lanes + lane] ? 1 : 0;
+    });
+    return count;
+  }
+
+  /// Adds what a kernel gives in place of the recorded numbers. `before`: numbers of the result in earlier evaluations.
+  void add_differences(std::int64_t before, KernelDifference& difference) {
+    const ProductKernel& kernel = difference.kernel;
+    for_each_result(*kernel.row, statistics(kernel), 1, [&](float y, std::int64_t i, std::size_t lane) {
+      const float recorded = group_.recorded[static_cast<std::size_t>(i) * sum_lanes + lane];
+      difference.add(y, recorded, rows_.format_of_results(), before + rows_.place_of(group_.rows[lane], i));
+    });
+  }
+
+private:
+  /// Calls visit(y, i, lane) with what is stored of elements i = 0, stride, … of all rows.
+  template <class Visit>
+  void for_each_result(const RowSteps& steps, const RowStatistics& statistics, std::int64_t stride,
+                       const Visit& visit) {
     const bool is_softmax = steps.sums == Sums::exponentials;
     RowLanes root, inverse;
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
@@ -364,26 +396,23 @@ public:
       inverse[lane] = 1.0f / root[lane];
     }
     const std::vector<float>* const e = is_softmax ? &terms_.exponentials(steps.exponential) : nullptr;
-    std::int64_t count = 0;
     for (std::int64_t i = 0; i < rows_.length(); i += stride) {
       for (std::size_t lane = 0; lane < group_.count; ++lane) {
         const std::size_t place = static_cast<std::size_t>(i) * sum_lanes + lane;
         const float y = e != nullptr ? softmax(steps.result, (*e)[place], root[lane], inverse[lane])
                                      : norm(steps, place, statistics.mean[lane], root[lane], inverse[lane]);
-        count += rows_.stored(y) == group_.recorded[place] ? 1 : 0;
+        visit(rows_.stored(y), i, lane);
       }
     }
-    return count;
   }
 
-private:
-  RowLanes summed(const ProductKernel& kernel, const linalg::SumOperands& operands) const {
+  RowLanes summed(const ProductKernel& kernel, const linalg::SumOperands<float>& operands) const {
     const SumSchedule schedule = schedule_of(kernel.parts, rows_.length());
     return linalg::combined(linalg::KernelSums(kernel, schedule).parts(operands), schedule.joins,
                             linalg::PartRounding(kernel));
   }
 
-  RowLanes mean_of(const ProductKernel& kernel, const linalg::SumOperands& operands) const {
+  RowLanes mean_of(const ProductKernel& kernel, const linalg::SumOperands<float>& operands) const {
     RowLanes sums = summed(kernel, operands);
     const auto n = static_cast<float>(rows_.length());
     for (float& sum : sums) sum = kernel.scaling == Scaling::divided ? sum / n : sum * (1.0f / n);
@@ -432,7 +461,7 @@ public:
         numbers_left_(most_work > 0 ? std::int64_t{1} << 22 : std::int64_t{1} << 26) {}
 
   bool add(const Trace& evaluation) {
-    if (!finding_.why_not.empty() || (is_started_ && (left_.empty() || numbers_left_ <= 0))) return false;
+    if (!finding_.why_not.empty() || (is_started_ && numbers_left_ <= 0)) return false;
     const RecordedRows rows(graph_, node_, evaluation);
     finding_.k = rows.length();
     if (!is_started_) finding_.why_not = why_not(rows);
@@ -442,8 +471,9 @@ public:
     while (std::gcd(stride_, rows.rows()) != 1) stride_ += 2;
     done_ = place_ = 0;
     if (!is_started_ && !start(rows)) return false;
-    for (RowGroup group = next(rows); group.count > 0 && !left_.empty() && numbers_left_ > 0; group = next(rows))
+    for (RowGroup group = next(rows); group.count > 0 && numbers_left_ > 0; group = next(rows))
       keep_matching(rows, group);
+    numbers_before_ += rows.rows() * rows.length();
     return !left_.empty() && finding_.compared - before == rows.rows() * rows.length();
   }
 
@@ -455,8 +485,11 @@ public:
       return finding;
     }
     finding.members_left = static_cast<std::int64_t>(left_.size());
-    finding.equal_bits = left_.empty() ? most_equal_ : finding.compared;
-    if (left_.empty()) return finding;
+    finding.equal_bits = finding.compared - nearest_.differing;
+    if (left_.empty()) {
+      finding.nearest = nearest_;
+      return finding;
+    }
     finding.kernel = left_.front();
     for (std::size_t i = 1; i < left_.size() && i <= most_alike; ++i) finding.alike.push_back(left_[i]);
     const double share = (static_cast<double>(equal_of_others_) + 1.0) / (static_cast<double>(others_) + 2.0);
@@ -528,7 +561,7 @@ private:
       return a.row->sums != b.row->sums && (a.row->sums == Sums::running) < (b.row->sums == Sums::running);
     });
     finding_.compared = static_cast<std::int64_t>(group.count) * rows.length();
-    if (left_.empty()) most_equal_ = values.equal(*nearest_.row, values.statistics(nearest_), 1);
+    if (left_.empty()) values.add_differences(numbers_before_, nearest_);
     return true;
   }
 
@@ -575,7 +608,7 @@ private:
     }
     if (known->second == all_equal) return left_.push_back(member);
     if (finding_.family == 1 || known->second > most_equal_) {
-      nearest_ = member;
+      nearest_.kernel = member;
       most_equal_ = known->second;
     }
     equal_of_others_ += known->second;
@@ -586,15 +619,19 @@ private:
     RowValues values(rows, group);
     const std::int64_t all = static_cast<std::int64_t>(group.count) * rows.length();
     std::vector<ProductKernel> left;
-    most_equal_ = 0;
+    most_equal_ = -1;
     for (ProductKernel& member : left_) {
       const std::int64_t equal = values.equal(*member.row, values.statistics(member), 1);
-      most_equal_ = std::max(most_equal_, finding_.compared + equal);
+      if (equal > most_equal_) {
+        nearest_.kernel = member;
+        most_equal_ = equal;
+      }
       if (equal == all) left.push_back(std::move(member));
     }
-    numbers_left_ -= all * static_cast<std::int64_t>(left_.size());
+    numbers_left_ -= all * std::max<std::int64_t>(static_cast<std::int64_t>(left_.size()), 1);
     left_ = std::move(left);
     finding_.compared += all;
+    if (left_.empty()) values.add_differences(numbers_before_, nearest_);
   }
 
   using Key = std::tuple<std::array<std::uint32_t, 2 * sum_lanes>, Result, bool, Exponential>;
@@ -606,9 +643,10 @@ private:
   std::int64_t numbers_left_;  ///< to confirm with
   bool is_started_ = false;
   std::int64_t done_ = 0, place_ = 0, stride_ = 1;
+  std::int64_t numbers_before_ = 0;  ///< of the result in earlier evaluations
   std::int64_t most_equal_ = 0, equal_of_others_ = 0, others_ = 0;
   std::map<Key, std::int64_t> known_;  ///< by sums and steps: equal numbers of the first rows' sample, or all_equal
-  ProductKernel nearest_;              ///< of those that do not give all, the one that gives most of the sample
+  KernelDifference nearest_;  ///< of the last member that gave all, else of the one that gives most of the sample
   std::vector<ProductKernel> left_;
   KernelFinding finding_;
 };

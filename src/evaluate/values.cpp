@@ -1,22 +1,15 @@
 #include "evaluate/values.hpp"
 
 namespace driftbound {
-namespace {
 
-Rounding operand_rounding(const ArithmeticModel& arithmetic) {
+OperandChoice reading_of(const ArithmeticModel& arithmetic) {
   const bool cuts = arithmetic.tensor_core && arithmetic.tensor_core->cuts_operands;
-  return cuts ? Rounding::toward_zero : Rounding::nearest_even;
+  return {arithmetic.input, cuts ? Rounding::toward_zero : Rounding::nearest_even};
 }
 
-}  // namespace
-
 template <class Real>
-Values<Real>::Values(const Program& program, const ArithmeticModel& arithmetic)
-    : program_(&program),
-      input_(arithmetic.input),
-      accumulator_(arithmetic.accumulator),
-      operand_rounding_(operand_rounding(arithmetic)),
-      entries_(program.size()) {
+Values<Real>::Values(const Program& program, FormatId accumulator)
+    : program_(&program), accumulator_(accumulator), entries_(program.size()) {
   const Graph& graph = program.flat().graph;
   for (ValueId id = 0; id < program.size(); ++id)
     if (graph.is_constant(id)) entries_[id].stored = &graph.value(id).constant;
@@ -51,20 +44,23 @@ const Tensor<Real>& Values<Real>::operand(ValueId id) {
 }
 
 template <class Real>
-const Tensor<Real>& Values<Real>::product_operand(ValueId id) {
-  if (input_ == accumulator_) return operand(id);
-  Entry& entry = entries_.at(id);
-  if (!entry.rounded_to_input) {
-    entry.rounded_to_input = entry.stored ? rounded<Real>(*entry.stored, input_, operand_rounding_)
-                                          : rounded<Real>(operand(id), input_, operand_rounding_);
-  }
-  return *entry.rounded_to_input;
+const Tensor<Real>& Values<Real>::product_operand(ValueId id, const OperandChoice& reading) {
+  if (reading.format == accumulator_) return operand(id);
+  auto& read = entries_.at(id).read_by_products;
+  for (const auto& [known, values] : read)
+    if (known == reading) return *values;
+  const StoredTensor* const stored = entries_.at(id).stored;
+  Tensor<Real> values = stored != nullptr ? rounded<Real>(*stored, reading.format, reading.rounding)
+                                          : rounded<Real>(operand(id), reading.format, reading.rounding);
+  read.emplace_back(reading, std::make_unique<const Tensor<Real>>(std::move(values)));
+  return *read.back().second;
 }
 
 template <class Real>
-const PackedMatrices<Real>& Values<Real>::packed_operand(std::size_t node, ValueId id, const ProductPlan& plan) {
+const PackedMatrices<Real>& Values<Real>::packed_operand(std::size_t node, ValueId id, const OperandChoice& reading,
+                                                         const ProductPlan& plan) {
   PackedMatrices<Real>& packed = packed_[node];
-  pack_missing(plan, product_operand(id), packed);
+  pack_missing(plan, product_operand(id, reading), packed);
   return packed;
 }
 

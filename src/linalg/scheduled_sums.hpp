@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "driftbound/model/layout.hpp"
@@ -21,9 +22,10 @@ struct UnitFactors {
 };
 
 /// Factors of up to sum_lanes sums of k products each, as a kernel reads them: numbers of its operand format.
+template <class Real>
 struct SumOperands {
   std::int64_t k = 0;
-  std::vector<float> a, b;           ///< [k, sum_lanes]
+  std::vector<Real> a, b;            ///< [k, sum_lanes]
   UnitFactors a_of_unit, b_of_unit;  ///< for kernels with a matrix unit: the same
 };
 
@@ -33,9 +35,11 @@ public:
   /// The kernel's dealing is not looked at.
   KernelSums(const ProductKernel& kernel, const SumSchedule& schedule) : kernel_(kernel), schedule_(schedule) {}
 
-  /// The sums of all parts. `start`: what each chain starts from (float32 operations alone); null: the first product.
+  /// The sums of all parts, in float32 or, without a matrix unit, in float64. `start`: what each chain starts from (no
+  /// matrix unit); null: the first product.
   /// Shapes:    result [parts, sum_lanes], start [sum_lanes]
-  std::vector<float> parts(const SumOperands& operands, const float* start = nullptr) const;
+  template <class Real>
+  std::vector<Real> parts(const SumOperands<Real>& operands, const Real* start = nullptr) const;
 
 private:
   const ProductKernel& kernel_;
@@ -53,14 +57,18 @@ struct PartRounding {
 
 /// The sum of chains. `first`: what parts are added to before they are to each other; null: nothing.
 /// Shapes:    chains [number of chains, sum_lanes]
-std::array<float, sum_lanes> combined(std::vector<float> chains, const SumJoins& joins, const PartRounding& rounding,
-                                      const float* first = nullptr);
+template <class Real>
+std::array<Real, sum_lanes> combined(std::vector<Real> chains, const SumJoins& joins, const PartRounding& rounding,
+                                     std::type_identity_t<const Real*> first = nullptr);
 
 /// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] as a kernel computes it, row-major. A and B are numbers of the
-/// kernel's operand format. Sums that are not finite, or have a factor that is not, are those of a float32 chain.
-/// Shapes:    c [batches * m * n]
+/// kernel's operand format. Sums that are not finite, or have a factor that is not, are those of a float32 chain, unless
+/// all parts are finite and their rounding is not.
+/// `addends`: what is added before the parts, or what chains start from, as the kernel says; else empty.
+/// Shapes:    c [batches * m * n], addends the same
 /// Guarantee: the same bits for every number of threads and every instruction set
 void multiply_by_kernel(const ProductPlan& plan, std::span<const float> a, const PackedMatrices<float>& b,
-                        const ProductKernel& kernel, int threads, std::span<float> c);
+                        const ProductKernel& kernel, int threads, std::span<float> c,
+                        std::span<const float> addends = {});
 
 }  // namespace driftbound::linalg

@@ -180,8 +180,14 @@ json tensor_core_to_json(const TensorCore& unit) {
 
 ReducedReduction parse_reduced_reduction(const json& object) {
   const Fields fields(object, "arithmetic: reduced_reduction");
-  fields.allow_only({"format", "parts"});
-  return {parse_format(fields, "format"), fields.count("parts")};
+  fields.allow_only({"format", "parts", "rounds_sums"});
+  return {parse_format(fields, "format"), fields.count("parts"), fields.flag_or("rounds_sums", true)};
+}
+
+json reduced_reduction_to_json(const ReducedReduction& reduction) {
+  json object = {{"format", format(reduction.format).name}, {"parts", reduction.parts}};
+  if (!reduction.rounds_sums) object["rounds_sums"] = false;
+  return object;
 }
 
 }  // namespace
@@ -202,10 +208,8 @@ std::string to_json(const ArithmeticModel& arithmetic) {
   if (arithmetic.stores_declared_types) object["stores_declared_types"] = true;
   if (arithmetic.products_may_flush) object["products_may_flush"] = true;
   if (arithmetic.tensor_core) object["tensor_core"] = tensor_core_to_json(*arithmetic.tensor_core);
-  if (arithmetic.reduced_reduction) {
-    object["reduced_reduction"] = {{"format", format(arithmetic.reduced_reduction->format).name},
-                                   {"parts", arithmetic.reduced_reduction->parts}};
-  }
+  if (arithmetic.reduced_reduction)
+    object["reduced_reduction"] = reduced_reduction_to_json(*arithmetic.reduced_reduction);
   return dump_json(object);
 }
 

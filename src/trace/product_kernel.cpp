@@ -56,6 +56,36 @@ std::string dealing_text(const Dealing& dealing, std::size_t parts, bool of_prod
   return text;
 }
 
+/// The parts in which a matrix unit adds n products: none cuts a block of products that it adds at once.
+SumParts parts_of_unit(const SummationOrder& order, std::int64_t block, std::int64_t n) {
+  using Kind = SummationOrder::Kind;
+  SumParts parts;
+  if (order.kind == Kind::split_k) parts.dealing.run = rounded_up((n + order.parameter - 1) / order.parameter, block);
+  if (order.kind == Kind::blocked) parts.dealing.run = order.parameter;
+  if (order.kind == Kind::dealt) parts = order.parts;
+  const Dealing& dealing = parts.dealing;
+  const bool is_balanced = dealing.kind == Dealing::Kind::balanced;
+  const bool is_known = order.kind == Kind::sequential || order.kind == Kind::split_k || order.kind == Kind::blocked ||
+                        order.kind == Kind::dealt;
+  const bool has_one_level = parts.tree == SumTree::dealt && parts.inside == Dealing{};
+  const bool has_rest = dealing.short_first || (!is_balanced && dealing.multiple != 1);
+  const bool has_whole_blocks = dealing.run % block == 0 && (!is_balanced || dealing.multiple % block == 0);
+  if (!is_known || !has_one_level || has_rest || !has_whole_blocks)
+    throw Unsupported(
+        "a matrix unit adds in the orders sequential, split-k:S, blocked:B, slices:R, balanced:R:M and "
+        "lanes:PxR, with B, R and M multiples of its " +
+        std::to_string(block) + " products a step, not in " + to_string(order));
+  return parts;
+}
+
+void round_parts(const ReducedReduction& reduction, const SummationOrder& order, ProductKernel& kernel) {
+  if (order.kind != SummationOrder::Kind::split_k || order.parameter > reduction.parts)
+    throw Unsupported("parts of a matrix unit are rounded in the order split-k:S, S at most the " +
+                      std::to_string(reduction.parts) + " parts declared, not in " + to_string(order));
+  kernel.part_format = reduction.format;
+  kernel.rounds_sums_of_parts = reduction.rounds_sums;
+}
+
 std::string parts_text(const ProductKernel& kernel, std::int64_t n) {
   const SumParts& how = kernel.parts;
   const std::string of = kernel.of_products ? "K in " : "terms in ";
@@ -123,20 +153,18 @@ ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n) {
   kernel.matrix_unit = arithmetic.tensor_core;
   if (arithmetic.tensor_core->cuts_operands) kernel.operand_rounding = Rounding::toward_zero;
   const std::int64_t block = arithmetic.tensor_core->block, promotion = arithmetic.tensor_core->promotion;
-  const SummationOrder& order = arithmetic.order;
-  if (order.kind == SummationOrder::Kind::split_k) {
-    kernel.parts.dealing.run = rounded_up((n + order.parameter - 1) / order.parameter, block);
-  } else if (order.kind == SummationOrder::Kind::blocked && order.parameter % block == 0) {
-    kernel.parts.dealing.run = order.parameter;
-  } else if (order.kind != SummationOrder::Kind::sequential) {
-    throw Unsupported("a matrix unit adds in the orders sequential, split-k:S and blocked:B with B a multiple of its " +
-                      std::to_string(block) + " products a step, not in " + to_string(order));
-  }
+  kernel.parts = parts_of_unit(arithmetic.order, block, n);
+  const std::int64_t run = kernel.parts.dealing.run;
   if (promotion > 0) {
-    if (kernel.parts.dealing.run > 0)
-      throw Unsupported("a matrix unit with promotion adds in the order sequential alone");
-    kernel.parts.dealing.run = promotion / block * block;
+    const bool has_lanes = kernel.parts.dealing.kind == Dealing::Kind::interleaved;
+    const bool is_split = arithmetic.order.kind == SummationOrder::Kind::split_k;
+    if (run > promotion || has_lanes || is_split)
+      throw Unsupported("a matrix unit with promotion after " + std::to_string(promotion) +
+                        " products adds in one chain, or in slices no longer than that, not in " +
+                        to_string(arithmetic.order));
+    if (run == 0) kernel.parts.dealing.run = promotion / block * block;
   }
+  if (arithmetic.reduced_reduction) round_parts(*arithmetic.reduced_reduction, arithmetic.order, kernel);
   return kernel;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "analysis/judge.hpp"
 #include "driftbound/bounds/bound.hpp"
 #include "driftbound/evaluate/kernel_search.hpp"
+#include "driftbound/model/load.hpp"
 #include "driftbound/trace/matrix_units.hpp"
 #include "support/approach.hpp"
 #include "support/lost_numbers.hpp"
@@ -140,6 +142,35 @@ const BoundResult& bound_of(const std::vector<BoundResult>& bounds, BoundKind ki
   const auto at = std::find_if(bounds.begin(), bounds.end(), [&](const BoundResult& one) { return one.kind == kind; });
   REQUIRE(at != bounds.end());
   return *at;
+}
+
+TEST_CASE("runs recorded on a GPU are made again by the kernels found in them, bit for bit") {
+  namespace fs = std::filesystem;
+  const fs::path folder = DRIFTBOUND_SOURCE_DIR;
+  int runs = 0;
+  for (const auto& entry : fs::directory_iterator(folder / "tests/data/gpu")) {
+    const std::string file = entry.path().filename().string();
+    if (entry.path().extension() != ".safetensors" || !contains(file, "cublas") || contains(file, "fp64")) continue;
+    CAPTURE(file);
+    const fs::path model = folder / "examples/models" / (file.substr(0, file.find('.')) + ".onnx");
+    const Graph graph = load_model(model);
+    const Trace whole = read_trace(graph, sha256_of_file(model), entry.path());
+    const Trace trace = slice(graph, batch_layout(graph), whole, 0, whole.samples);
+    KernelsByNode kernels(graph.nodes.size());
+    for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+      KernelSearch search(graph, node, 0);
+      if (search.add(trace) && search.finding().others.empty()) kernels[node] = search.finding().kernel;
+    }
+    BoundOptions options;
+    options.requests = {BoundKind::replay};
+    const Bounds bounds = Bounder(graph, options)(trace, {}, {}, kernels);
+    for (const LayerBounds& layer : bounds.layers) CHECK(layer.differing == 0);
+    const BoundResult& replay = bound_of(bounds.layers.back().accumulated, BoundKind::replay);
+    CHECK(replay.theorem == "T-171");
+    for (const double value : replay.values.values) CHECK(std::isfinite(value));
+    runs += 1;
+  }
+  CHECK(runs == 23);
 }
 
 TEST_CASE("whole networks are bounded in the orders that were found in the run") {

@@ -102,3 +102,64 @@ TEST_CASE("a report says how many kernels give a product, of how many, and by ch
   CHECK(search["nearest"]["first"] == 100);
   CHECK(json["layers"][0]["kernel_search"]["nearest"].is_null());
 }
+
+TEST_CASE("what a simulated matrix unit did is found in the recorded run") {
+  struct Variant {
+    std::string options, found;
+  };
+  const std::vector<Variant> variants = {
+      {"--device h100 --arithmetic tf32 --order lanes:4x8",
+       "tf32 unit, block 8, F 25, K in 4 lanes of 8 products in turn"},
+      {"--device a100 --arithmetic bf16 --order lanes:2x16/halves", "bf16 unit, block 8, F 24, K in 2 lanes of 16"},
+      {"--device h100 --arithmetic tf32 --block 4", "tf32 unit, block 4, F 25, in one chain of steps"},
+      {"--device h200 --arithmetic bf16 --order split-k:4 --round-parts parts",
+       "bf16 unit, block 16, F 25, K in 4 slices of 16 added one after the other, slices rounded to bf16"},
+      {"--device h200 --arithmetic fp16 --order split-k:4 --round-parts sums",
+       "K in 4 slices of 16 added one after the other, slices and their sums rounded to fp16"},
+      {"--device h100 --arithmetic fp8_e4m3 --promotion 32",
+       "fp8_e4m3 unit, block 32, F 13, sums of 13 bits, K in 2 slices of 32 added one after the other"}};
+  const std::string siren = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/siren.onnx";
+  const TemporaryFolder folder;
+  for (const Variant& variant : variants) {
+    CAPTURE(variant.options);
+    const std::string file = folder.file("t.safetensors");
+    const ProgramResult captured =
+        run_program("capture " + siren + " --backend sim --samples 64 " + variant.options + " -o " + file);
+    REQUIRE_MESSAGE(captured.status == 0, captured.err);
+    const auto json = nlohmann::json::parse(
+        run_program("report " + siren + " --trace " + file + " --explain-kernels --bounds componentwise --json -").out);
+    CHECK((json["verdict"] == "holds" || json["verdict"] == "approaches"));
+    int named = 0;
+    for (const auto& layer : json["layers"]) {
+      if (layer["op"] != "Gemm") continue;
+      REQUIRE_FALSE(layer["kernel"].is_null());
+      CHECK(layer["kernel"]["equal_bits"] == layer["kernel"]["of"]);
+      const auto says = [&](const nlohmann::json& text) { return contains(text.get<std::string>(), variant.found); };
+      const auto& alike = layer["kernel"]["alike"];
+      named += says(layer["kernel"]["text"]) || std::any_of(alike.begin(), alike.end(), says) ? 1 : 0;
+    }
+    CHECK(named >= 2);
+  }
+}
+
+TEST_CASE("what a matrix unit cannot do is refused with what it can") {
+  const auto refused = [](const std::string& options, const std::string& reason) {
+    const ProgramResult result = run_program("report " + model + " " + options);
+    CHECK(result.status == 3);
+    CHECK_MESSAGE(contains(result.err, reason), result.err);
+  };
+  const std::string h100 = "--backend sim --device h100 ";
+  refused(h100 + "--arithmetic bf16 --block 4", "adds 16 or 8 products a step, not 4");
+  refused("--backend sim --device a100 --arithmetic tf32 --block 8", "adds 4 products a step, not 8");
+  refused(h100 + "--arithmetic fp32 --block 4", "uses no matrix unit");
+  refused(h100 + "--arithmetic fp32 --order lanes:4x8", "is for matrix units");
+  refused(h100 + "--arithmetic fp8_e4m3 --promotion 100", "no multiple of the unit's 32 products a step");
+  refused(h100 + "--arithmetic fp8_e4m3 --promotion 128 --order split-k:4", "no longer than that");
+  refused(h100 + "--arithmetic tf32 --round-parts parts --order split-k:4", "in bf16 and fp16, not in tf32");
+  refused(h100 + "--arithmetic bf16 --round-parts parts", "need the order split-k:S");
+  refused(h100 + "--arithmetic tf32 --order lanes:4x6", "multiples of its 8 products a step, not in lanes:4x6");
+  refused(h100 + "--arithmetic tf32 --order lanes:4x8/lanes:2x8", "not in lanes:4x8/lanes:2x8");
+  refused(h100 + "--arithmetic tf32 --order lanes:4x8:16", "not in lanes:4x8:16");
+  refused("--block 4", "add --backend sim");
+  refused("--backend cpu --round-parts sums", "add --backend sim");
+}

@@ -71,6 +71,20 @@ TEST_CASE("probe exports the arithmetic, draws the tree and repeats calls") {
   CHECK(repeated["shapes"][0]["repeated"]["differing_calls"] == 0);
 }
 
+TEST_CASE("probe finds the order of the program's own sums, and repeats them") {
+  const nlohmann::json found = probed("--sum --shape 16,100 --order blocked:8", 0);
+  CHECK(found["agrees"] == true);
+  CHECK(found["shapes"][0]["findings"]["order"] == "blocked:8");
+  CHECK(probed("--sum --shape 16,100 --order blocked:8 --expect pairwise", 1)["agrees"] == false);
+  const nlohmann::json repeated = probed("--sum --shape 16,100 --determinism 4", 0);
+  CHECK(repeated["shapes"][0]["repeated"]["calls"] == 4);
+  CHECK(repeated["shapes"][0]["repeated"]["differing_calls"] == 0);
+  const ProgramResult simulated =
+      run_program("probe --backend sim --device h100 --arithmetic tf32 --order split-k:4 --sum --shape 16,100");
+  CHECK(simulated.status == 0);
+  CHECK(contains(simulated.out, "AS DECLARED, 100 terms: 4 blocks"));
+}
+
 TEST_CASE("the trees of OpenBLAS, where it is installed, give its bits") {
   const ProgramResult result = run_program("probe --blas libopenblas.so.0 --shape 64,300,20 --json -");
   if (result.status == 4) {
@@ -114,7 +128,10 @@ TEST_CASE("probe says what it cannot do") {
   refused("--arithmetic fp64", 3, "float32 numbers");
   refused("--backend cpu --expect height:3", 3, "which sums are formed");
   refused("--backend cpu --batch 1,2 --export a.json", 3, "one shape");
-  refused("--sum", 3, "--exchange");
+  refused("--sum --shape 4,5 --blas libm.so.6", 3, "products alone");
+  refused("--sum --shape 4,5,6", 3, "give m,k of m rows");
+  refused("--backend sim --device h100 --arithmetic tf32 --order lanes:2x8 --sum --shape 4,40", 3,
+          "outside of the matrix unit");
   refused("--determinism 1", 3, "--determinism");
   refused("--backend cpu --arithmetic fp8_e4m3 --shape 4,1024,4", 3, "too few powers of two");
 }

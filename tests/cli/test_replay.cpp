@@ -165,12 +165,23 @@ TEST_CASE("a run that the report makes is not made twice, and has the bound") {
   CHECK(contains(text.out, "replay                proven        T-97"));
 }
 
-TEST_CASE("where no order is declared there is no replay, and who asks is told why") {
+TEST_CASE("where no order is declared the kernels found make the run again") {
   const Reported report([](Trace& trace) { trace.arithmetic.order = {}; });
   const ProgramResult text = report.text();
   CHECK(text.status == 0);
+  CHECK(contains(unwrapped(text.out),
+                 "that of fp32 by the kernels found in its bits, made again here: the same numbers"));
+  CHECK(contains(text.out, "replay                conditional   T-171"));
+  CHECK(contains(unwrapped(text.out), "by the same kernels (T-170)"));
+  CHECK(report.json()["run"]["replay"]["same"] == true);
+}
+
+TEST_CASE("where no order is declared or found there is no replay, and who asks is told why") {
+  const Reported report([](Trace& trace) { trace.arithmetic.order = {}; });
+  const ProgramResult text = report.text("--no-explain-kernels");
+  CHECK(text.status == 0);
   CHECK_FALSE(contains(text.out, "replay"));
-  const ProgramResult asked = report.text("--bounds shadow,componentwise,replay");
+  const ProgramResult asked = report.text("--no-explain-kernels --bounds shadow,componentwise,replay");
   CHECK(asked.status == 0);
   CHECK(contains(unwrapped(asked.out), "replay not applicable to 40 of 40 values"));
   CHECK(contains(unwrapped(asked.out), "order of summation is unknown"));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -50,84 +51,6 @@ ProductKernel kernel_of_unit(const SimulatedUnit& simulated) {
   unit.block = simulated.block;
   unit.sum_bits = simulated.sum_bits;
   return kernel;
-}
-
-/// By the emulator in integers.
-float sum_by_emulator(const SimulatedUnit& simulated, const std::vector<float>& a, const std::vector<float>& b,
-                      std::size_t row, std::size_t column, std::size_t k, std::size_t n, std::size_t run) {
-  const test::TensorCoreUnit unit{simulated.fraction_bits, simulated.block, format(simulated.operands).min_exponent,
-                                  simulated.sum_bits};
-  float sum = 0.0f;
-  for (std::size_t first = 0; first < k; first += run) {
-    const float part = test::tensor_core_chain(
-        unit, 0.0f, static_cast<std::int64_t>(std::min(run, k - first)),
-        [&](std::int64_t l) { return a[row * k + first + static_cast<std::size_t>(l)]; },
-        [&](std::int64_t l) { return b[(first + static_cast<std::size_t>(l)) * n + column]; });
-    sum = first == 0 ? part : sum + part;
-  }
-  return sum;
-}
-
-TEST_CASE("a simulated matrix unit has the bits of an emulator in integers") {
-  std::mt19937_64 random(20261128);
-  const std::size_t m = 3, n = 19;
-  for (const SimulatedUnit& simulated : simulated_units) {
-    for (const std::size_t k : {1u, 7u, 32u, 100u, 257u}) {
-      for (const int spread : {2, 12, 60}) {
-        const std::vector<float> a = numbers_of(simulated.operands, m * k, spread, random);
-        const std::vector<float> b = numbers_of(simulated.operands, k * n, spread, random);
-        const ProductPlan plan{1,
-                               static_cast<std::int64_t>(m),
-                               static_cast<std::int64_t>(n),
-                               static_cast<std::int64_t>(k),
-                               {0},
-                               {0},
-                               static_cast<std::int64_t>(k),
-                               1,
-                               static_cast<std::int64_t>(n),
-                               1};
-        PackedMatrices<float> packed;
-        pack_missing<float>(plan, b, packed);
-        for (const std::size_t slices : {1u, 3u}) {
-          ProductKernel kernel = kernel_of_unit(simulated);
-          const auto block = static_cast<std::size_t>(simulated.block);
-          const std::size_t run = ((k + slices - 1) / slices + block - 1) / block * block;
-          kernel.parts.dealing.run = static_cast<std::int64_t>(run);
-          for (const int threads : {1, 2}) {
-            std::vector<float> c(m * n);
-            linalg::multiply_by_kernel(plan, a, packed, kernel, threads, c);
-            for (std::size_t i = 0; i < m; ++i)
-              for (std::size_t j = 0; j < n; ++j) {
-                CAPTURE(k);
-                CAPTURE(simulated.fraction_bits);
-                CHECK(c[i * n + j] == sum_by_emulator(simulated, a, b, i, j, k, n, run));
-              }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("sums of a simulated unit that are not finite are those of float32") {
-  const SimulatedUnit hopper{FormatId::bf16, 25, 16, 23};
-  const float huge = 0x1p120f, infinite = INFINITY;
-  const std::vector<std::vector<float>> rows = {{huge, huge}, {infinite, 1.0f}, {infinite, -infinite}, {NAN, 1.0f}};
-  const std::vector<float> column = {0x1p20f, 1.0f};
-  const ProductKernel kernel = kernel_of_unit(hopper);
-  const ProductPlan plan{1, 1, 1, 2, {0}, {0}, 2, 1, 1, 1};
-  PackedMatrices<float> packed;
-  pack_missing<float>(plan, column, packed);
-  std::vector<float> sums;
-  for (const std::vector<float>& row : rows) {
-    std::vector<float> c(1);
-    linalg::multiply_by_kernel(plan, row, packed, kernel, 1, c);
-    sums.push_back(c[0]);
-  }
-  CHECK(sums[0] == INFINITY);
-  CHECK(sums[1] == INFINITY);
-  CHECK(std::isnan(sums[2]));
-  CHECK(std::isnan(sums[3]));
 }
 
 using Terms = std::vector<std::int64_t>;
@@ -187,6 +110,116 @@ float added(std::vector<float> parts, Combination combination, const std::functi
   return parts.front();
 }
 
+/// A number rounded as the sums of parts are.
+std::function<float(float)> rounding_of_parts(const ProductKernel& kernel) {
+  return [id = kernel.part_format](float x) {
+    return static_cast<float>(round_to(static_cast<double>(x), format(id), Rounding::nearest_even));
+  };
+}
+
+/// By the emulator in integers, part after part.
+float sum_by_emulator(const ProductKernel& kernel, const std::vector<float>& a, const std::vector<float>& b,
+                      std::size_t row, std::size_t column, std::size_t k, std::size_t n) {
+  const TensorCore& declared = *kernel.matrix_unit;
+  const test::TensorCoreUnit unit{declared.fraction_bits, declared.block, format(kernel.operands).min_exponent,
+                                  declared.sum_bits};
+  Terms all(k);
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  std::vector<float> sums;
+  for (const Terms& part : dealt(kernel.parts.dealing, all).first) {
+    const auto place = [&](std::int64_t l) { return static_cast<std::size_t>(part[static_cast<std::size_t>(l)]); };
+    sums.push_back(test::tensor_core_chain(
+        unit, 0.0f, static_cast<std::int64_t>(part.size()), [&](std::int64_t l) { return a[row * k + place(l)]; },
+        [&](std::int64_t l) { return b[place(l) * n + column]; }));
+  }
+  const std::function<float(float)> rounded = rounding_of_parts(kernel), as_it_is = [](float x) { return x; };
+  const bool has_parts = sums.size() > 1;
+  for (float& sum : sums) sum = has_parts ? rounded(sum) : sum;
+  return added(sums, kernel.parts.combination, kernel.rounds_sums_of_parts ? rounded : as_it_is);
+}
+
+/// The parts that a simulated unit may have, of sums of k products.
+std::vector<ProductKernel> kernels_of_unit(const SimulatedUnit& simulated, std::int64_t k) {
+  using Kind = Dealing::Kind;
+  const std::int64_t block = simulated.block, third = ((k + 2) / 3 + block - 1) / block * block;
+  std::vector<ProductKernel> kernels;
+  const auto add = [&](const Dealing& dealing, Combination combination) {
+    kernels.push_back(kernel_of_unit(simulated));
+    kernels.back().parts.dealing = dealing;
+    kernels.back().parts.combination = combination;
+  };
+  add({}, Combination::sequential);
+  add({Kind::contiguous, 1, third, 1}, Combination::sequential);
+  add({Kind::balanced, 1, 4 * block, block}, Combination::neighbours);
+  add({Kind::interleaved, 2, block, 1}, Combination::sequential);
+  add({Kind::interleaved, 8, block, 1}, Combination::fours);
+  add({Kind::interleaved, 4, 2 * block, 1}, Combination::halves);
+  for (const bool of_sums : {false, true}) {
+    add({Kind::contiguous, 1, third, 1}, Combination::sequential);
+    kernels.back().part_format = of_sums ? FormatId::bf16 : FormatId::fp16;
+    kernels.back().rounds_sums_of_parts = of_sums;
+  }
+  return kernels;
+}
+
+TEST_CASE("a simulated matrix unit has the bits of an emulator in integers") {
+  std::mt19937_64 random(20261128);
+  const std::size_t m = 3, n = 19;
+  for (const SimulatedUnit& simulated : simulated_units) {
+    for (const std::size_t k : {1u, 7u, 32u, 100u, 257u}) {
+      for (const int spread : {2, 12, 60}) {
+        const std::vector<float> a = numbers_of(simulated.operands, m * k, spread, random);
+        const std::vector<float> b = numbers_of(simulated.operands, k * n, spread, random);
+        const ProductPlan plan{1,
+                               static_cast<std::int64_t>(m),
+                               static_cast<std::int64_t>(n),
+                               static_cast<std::int64_t>(k),
+                               {0},
+                               {0},
+                               static_cast<std::int64_t>(k),
+                               1,
+                               static_cast<std::int64_t>(n),
+                               1};
+        PackedMatrices<float> packed;
+        pack_missing<float>(plan, b, packed);
+        for (const ProductKernel& kernel : kernels_of_unit(simulated, plan.k)) {
+          for (const int threads : {1, 2}) {
+            std::vector<float> c(m * n);
+            linalg::multiply_by_kernel(plan, a, packed, kernel, threads, c);
+            for (std::size_t i = 0; i < m; ++i)
+              for (std::size_t j = 0; j < n; ++j) {
+                CAPTURE(describe(kernel, plan.k));
+                const float expected = sum_by_emulator(kernel, a, b, i, j, k, n);
+                CHECK((c[i * n + j] == expected || (std::isnan(c[i * n + j]) && std::isnan(expected))));
+              }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sums of a simulated unit that are not finite are those of float32") {
+  const SimulatedUnit hopper{FormatId::bf16, 25, 16, 23};
+  const float huge = 0x1p120f, infinite = INFINITY;
+  const std::vector<std::vector<float>> rows = {{huge, huge}, {infinite, 1.0f}, {infinite, -infinite}, {NAN, 1.0f}};
+  const std::vector<float> column = {0x1p20f, 1.0f};
+  const ProductKernel kernel = kernel_of_unit(hopper);
+  const ProductPlan plan{1, 1, 1, 2, {0}, {0}, 2, 1, 1, 1};
+  PackedMatrices<float> packed;
+  pack_missing<float>(plan, column, packed);
+  std::vector<float> sums;
+  for (const std::vector<float>& row : rows) {
+    std::vector<float> c(1);
+    linalg::multiply_by_kernel(plan, row, packed, kernel, 1, c);
+    sums.push_back(c[0]);
+  }
+  CHECK(sums[0] == INFINITY);
+  CHECK(sums[1] == INFINITY);
+  CHECK(std::isnan(sums[2]));
+  CHECK(std::isnan(sums[3]));
+}
+
 /// The sum by the words of trace/product_kernel.hpp, one number after the other.
 float plain_sum(const ProductKernel& kernel, const std::vector<float>& a, const std::vector<float>& b) {
   const auto chain = [&](const Terms& terms) {
@@ -199,9 +232,7 @@ float plain_sum(const ProductKernel& kernel, const std::vector<float>& a, const 
     return sum;
   };
   const auto as_it_is = [](float x) { return x; };
-  const auto to_format = [&](float x) {
-    return static_cast<float>(round_to(static_cast<double>(x), format(kernel.part_format), Rounding::nearest_even));
-  };
+  const std::function<float(float)> to_format = rounding_of_parts(kernel);
   const auto level = [&](const Dealing& dealing, Combination combination, const Terms& terms, const auto& part_sum,
                          bool is_outer) {
     const auto [parts, rest] = dealt(dealing, terms);
@@ -211,7 +242,7 @@ float plain_sum(const ProductKernel& kernel, const std::vector<float>& a, const 
     if (rounds)
       for (float& sum : sums) sum = to_format(sum);
     const bool rounds_sums = rounds && kernel.rounds_sums_of_parts;
-    const std::function<float(float)> rounded = rounds_sums ? std::function<float(float)>(to_format) : as_it_is;
+    const std::function<float(float)> rounded = rounds_sums ? to_format : as_it_is;
     float sum = added(sums, combination, rounded);
     std::vector<float> others;
     for (const std::int64_t k : rest) {
@@ -382,6 +413,15 @@ TEST_CASE("every build of scheduled sums gives the same bits") {
       kernels->chains({a.data(), b.data(), true, fma, schedule.terms.data(), schedule.ends.data(), schedule.ends.size(),
                        nullptr, parts.data()});
       sums.insert(sums.end(), parts.begin(), parts.end());
+    }
+    for (const bool fma : {false, true}) {
+      std::vector<double> parts(schedule.ends.size() * lanes);
+      kernels->chains_in_double({wide_a.data(), wide_b.data(), true, fma, schedule.terms.data(), schedule.ends.data(),
+                                 schedule.ends.size(), nullptr, parts.data()});
+      for (const double part : parts) {
+        sums.push_back(static_cast<float>(part));
+        sums.push_back(static_cast<float>((part - static_cast<double>(sums.back())) * 0x1p26));
+      }
     }
     std::vector<float> parts(schedule.ends.size() * lanes);
     kernels->units({wide_a.data(), power_a.data(), wide_b.data(), power_b.data(), true, 8, 0x1p25, 0x1p23,

@@ -4,15 +4,19 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "driftbound/evaluate/evaluator.hpp"
+#include "driftbound/evaluate/kernel_search.hpp"
+#include "driftbound/trace/matrix_units.hpp"
 #include "support/naive.hpp"
+#include "support/tensor_core.hpp"
 #include "support/theorems.hpp"
 #include "support/trajectory_checks.hpp"
 
-/// Runs of declared orders made again (T-97), held against plain loops in float, sample by sample, and exact values in
+/// Runs of declared orders (T-97), and of kernels found (T-171), made again, held against plain loops in float, sample by sample, and exact values in
 /// 700 bits.
 namespace checks {
 
@@ -77,9 +81,30 @@ private:
       right.clear();
       for (std::size_t k = 0; k < x.size(); ++k)
         right.push_back(naive::as_operand(w[k * bias.size() + j], arithmetic_.input));
-      y.push_back(naive::dot(arithmetic_.order, left, right) + bias[j]);
+      y.push_back(sum(left, right) + bias[j]);
     }
     return y;
+  }
+
+  /// Of operands as they are read; by a matrix unit in integers, slice after slice.
+  float sum(const std::vector<float>& left, const std::vector<float>& right) const {
+    if (!arithmetic_.tensor_core) return naive::dot(arithmetic_.order, left, right);
+    const TensorCore& declared = *arithmetic_.tensor_core;
+    const test::TensorCoreUnit unit{declared.fraction_bits, declared.block, format(arithmetic_.input).min_exponent,
+                                    declared.sum_bits};
+    const bool is_split = arithmetic_.order.kind == SummationOrder::Kind::split_k;
+    const std::size_t slices = is_split ? static_cast<std::size_t>(arithmetic_.order.parameter) : 1;
+    const auto block = static_cast<std::size_t>(declared.block);
+    const std::size_t run = ((left.size() + slices - 1) / slices + block - 1) / block * block;
+    float sum = 0.0f;
+    for (std::size_t first = 0; first < left.size(); first += run) {
+      const auto terms = static_cast<std::int64_t>(std::min(run, left.size() - first));
+      const float part = test::tensor_core_chain(
+          unit, 0.0f, terms, [&](std::int64_t k) { return left[first + static_cast<std::size_t>(k)]; },
+          [&](std::int64_t k) { return right[first + static_cast<std::size_t>(k)]; });
+      sum = first == 0 ? part : sum + part;
+    }
+    return sum;
   }
 
   static float element(const Op& op, float a, float b) {
@@ -100,39 +125,87 @@ struct ReplayTally {
   std::int64_t infinite = 0;  ///< elements that are not finite, and have no bound
 };
 
-/// A network on data of one kind: plain runs in one order against "replay" from a trace of another order's run that
-/// is said to be of this one.
-inline void check_replay(Data data, const ArithmeticModel& arithmetic, Generator& generator, ReplayTally& tally) {
-  const std::int64_t samples = 4, inputs = 5 + static_cast<std::int64_t>(generator() % 40);
-  const Graph graph = replay_network(data, inputs, 9 + static_cast<std::int64_t>(generator() % 30), generator);
-  Tensor<float> x({samples, inputs});
-  for (float& value : x.values) value = static_cast<float>(draw(data, generator));
-  Inputs given;
-  given.tensors.emplace_back("x", StoredTensor::from(x));
-  const char* other = arithmetic.order.kind == SummationOrder::Kind::pairwise ? "sequential" : "pairwise";
-  Trace trace = cpu_evaluator(cpu_arithmetic(arithmetic.name, parse_summation_order(other))).run(graph, given);
-  trace.arithmetic = arithmetic;
+/// A network and inputs on data of one kind.
+struct ReplayedNetwork {
+  static constexpr std::int64_t samples = 4;
+  std::int64_t inputs;
+  Graph graph;
+  Tensor<float> x;
 
-  BoundOptions options;
-  options.requests = {BoundKind::replay};
-  const BoundResult bound =
-      *find_bound(driftbound::bound(graph, trace, options).layers.back().accumulated, BoundKind::replay);
-  const Tensor<Real> exact = exact_values(graph, convert<Real>(trace.inputs.at("x").to_double()))[graph.outputs[0]];
-  const NaiveRun naive(graph, arithmetic);
-  for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
-    const auto first = x.values.begin() + static_cast<std::ptrdiff_t>(sample) * inputs;
-    const std::vector<float> y = naive({first, first + inputs});
-    for (std::size_t i = 0; i < y.size(); ++i) {
-      const std::size_t at = sample * y.size() + i;
-      if (std::isfinite(y[i])) {
-        tally.bound.add(static_cast<double>(y[i]), exact.values[at], bound.values.values[at]);
-      } else if (std::isinf(bound.values.values[at])) {
-        ++tally.infinite;
-      } else {
-        ++tally.bound.violations;
+  ReplayedNetwork(Data data, Generator& generator) : inputs(5 + static_cast<std::int64_t>(generator() % 40)) {
+    graph = replay_network(data, inputs, 9 + static_cast<std::int64_t>(generator() % 30), generator);
+    x = Tensor<float>({samples, inputs});
+    for (float& value : x.values) value = static_cast<float>(draw(data, generator));
+  }
+
+  Trace run(const ArithmeticModel& arithmetic) const {
+    Inputs given;
+    given.tensors.emplace_back("x", StoredTensor::from(x));
+    return cpu_evaluator(arithmetic).run(graph, given);
+  }
+
+  /// Plain runs of the arithmetic against the bound "replay" of a trace.
+  void compare(const Trace& trace, const KernelsByNode& kernels, const ArithmeticModel& arithmetic,
+               ReplayTally& tally) const {
+    BoundOptions options;
+    options.requests = {BoundKind::replay};
+    const BoundResult bound =
+        *find_bound(Bounder(graph, options)(trace, {}, {}, kernels).layers.back().accumulated, BoundKind::replay);
+    const Tensor<Real> exact = exact_values(graph, convert<Real>(trace.inputs.at("x").to_double()))[graph.outputs[0]];
+    const NaiveRun naive(graph, arithmetic);
+    for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
+      const auto first = x.values.begin() + static_cast<std::ptrdiff_t>(sample) * inputs;
+      const std::vector<float> y = naive({first, first + inputs});
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const std::size_t at = sample * y.size() + i;
+        if (std::isfinite(y[i])) {
+          tally.bound.add(static_cast<double>(y[i]), exact.values[at], bound.values.values[at]);
+        } else if (std::isinf(bound.values.values[at])) {
+          ++tally.infinite;
+        } else {
+          ++tally.bound.violations;
+        }
       }
     }
   }
+};
+
+/// Plain runs in one order against "replay" from a trace of another order's run that is said to be of this one.
+inline void check_replay(Data data, const ArithmeticModel& arithmetic, Generator& generator, ReplayTally& tally) {
+  const ReplayedNetwork network(data, generator);
+  const char* other = arithmetic.order.kind == SummationOrder::Kind::pairwise ? "sequential" : "pairwise";
+  Trace trace = network.run(cpu_arithmetic(arithmetic.name, parse_summation_order(other)));
+  trace.arithmetic = arithmetic;
+  network.compare(trace, {}, arithmetic, tally);
+}
+
+/// By node: the kernel that one search finds in a run.
+inline KernelsByNode kernels_in(const Graph& graph, const Trace& trace) {
+  KernelsByNode kernels(graph.nodes.size());
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    KernelSearch search(graph, node, 0);
+    if (search.add(trace)) kernels[node] = search.finding().kernel;
+  }
+  return kernels;
+}
+
+/// Runs by matrix units, multiplied by an emulator in integers, against "replay" by the kernels found in a recorded run.
+inline ReplayTally check_replays_of_units(int repetitions, std::uint64_t seed) {
+  Generator generator(seed);
+  ReplayTally tally;
+  for (int i = 0; i < repetitions; ++i)
+    for (const auto& [device, name] : std::vector<std::pair<std::string, std::string>>{
+             {"h100", "tf32"}, {"a100", "tf32"}, {"h100", "bf16"}, {"v100", "fp16"}, {"h200", "fp8_e4m3"}})
+      for (const char* order : {"sequential", "split-k:2"})
+        for (const Data data : {Data::uniform, Data::positive, Data::sparse}) {
+          const ArithmeticModel arithmetic = simulated_arithmetic(device, name, parse_summation_order(order));
+          const ReplayedNetwork network(data, generator);
+          Trace trace = network.run(arithmetic);
+          const KernelsByNode kernels = kernels_in(network.graph, trace);
+          trace.arithmetic.order = {};  // as of a library that does not declare it
+          network.compare(trace, kernels, arithmetic, tally);
+        }
+  return tally;
 }
 
 inline const std::vector<std::string>& replay_orders() {

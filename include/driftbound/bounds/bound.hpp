@@ -14,6 +14,7 @@
 #include "driftbound/num/ball.hpp"
 #include "driftbound/num/magnitude.hpp"
 #include "driftbound/trace/arithmetic.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound {
@@ -113,8 +114,8 @@ struct LayerBounds {
   /// Which readings of the operands of a Gemm or MatMul, or which variants of another op, bring its exact result how near
   /// to the recorded one. Empty for ops without either, and without KnownExact::local.
   std::optional<ReadingTest> readings;
-  /// Number of recorded values that differ from those of the run of the declared arithmetic (T-97), ignoring the signs
-  /// of zeros. Empty if no such run was made in addition to the recorded one.
+  /// Number of recorded values that differ from those of the run of the declared arithmetic (T-97), or by the kernels
+  /// found (T-171), ignoring the signs of zeros. Empty if no such run was made in addition to the recorded one.
   std::optional<std::int64_t> differing;
 };
 
@@ -220,8 +221,8 @@ struct BoundOptions {
 ///                adjoint/order-aware     the same for sums in the declared order, where it is known, and in the orders
 ///                                        of kernels that were found in the run (Bounder)
 ///                replay                  outputs; every run of the arithmetic in the declared order. The run is
-///                                        executed here and compared with the shadow; not applicable if the
-///                                        arithmetic does not determine the run (T-97)
+///                                        executed here and compared with the shadow; not applicable if neither
+///                                        the arithmetic (T-97) nor the kernels found (T-171) determine it
 ///                adjoint/probabilistic   as adjoint/any-order, rounding errors modelled as random (T-74)
 ///                adjoint/statistical     six standard deviations of sums in random order, an estimate (T-75)
 ///                rounded-shadow          outputs of arithmetics that round to a narrow format; every run, any order
@@ -268,9 +269,12 @@ public:
   Bounder& operator=(Bounder&&) noexcept;
   /// Local bounds and `forward` of nodes whose kernel was found take its order and its matrix unit. So do bounds
   /// "adjoint/order-aware", under the condition that every run computes these nodes by the same kernels.
-  /// Source:    docs/theory.md T-170
-  /// Throws:    as bound(); ShapeMismatch for `exact` or `found` of another graph
-  Bounds operator()(const Trace& trace, const KnownExact& exact = {}, const FoundArithmetics& found = {}) const;
+  /// `kernels` that give every number which the run stored of their nodes, in all samples, let the bound "replay" make the
+  /// run again by them where the arithmetic alone does not determine it, under the same condition.
+  /// Source:    docs/theory.md T-170, T-171
+  /// Throws:    as bound(); ShapeMismatch for `exact`, `found` or `kernels` of another graph
+  Bounds operator()(const Trace& trace, const KnownExact& exact = {}, const FoundArithmetics& found = {},
+                    const KernelsByNode& kernels = {}) const;
   /// Upper bound of the largest singular value of a constant matrix of the graph; infinite if an element is not finite.
   /// It is computed at first use and cached.
   /// Guarantee: proven

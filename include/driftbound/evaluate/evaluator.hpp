@@ -9,6 +9,7 @@
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/product_kernel.hpp"
 #include "driftbound/trace/trace.hpp"
 
 namespace driftbound {
@@ -59,8 +60,11 @@ private:
 /// declared summation order; with a matrix unit, in the steps of exactly that unit (trace/product_kernel.hpp: kernel_of;
 /// trace/matrix_units.hpp). The same graph, inputs and arithmetic give the same bits on every machine, with every number
 /// of threads and every batch size.
-/// Throws:    Unsupported where the order is `unknown`; InvalidArgument for numbers of a unit out of range;
-///            UnsoundEnvironment when run
-Evaluator cpu_evaluator(const ArithmeticModel& arithmetic);
+/// `kernels`: of the graphs that it runs. The products of a node with a kernel, a Gemm, a MatMul or a Conv whose terms come
+/// channel after channel, are computed by it, whatever the arithmetic says of products.
+/// Throws:    Unsupported where the order is `unknown`, and for kernels of other ops, of sums in other than float32, or of
+///            convolutions in another order; InvalidArgument for numbers of a unit out of range, and when run for kernels of
+///            another number of nodes; UnsoundEnvironment when run
+Evaluator cpu_evaluator(const ArithmeticModel& arithmetic, const KernelsByNode& kernels = {});
 
 }  // namespace driftbound

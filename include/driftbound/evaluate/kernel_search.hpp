@@ -25,6 +25,9 @@ struct KernelDifference {
   std::int64_t differing = 0;  ///< numbers
   double most_ulps = 0.0;      ///< of the recorded number, in the format that results are stored in
   std::int64_t first = -1;  ///< the smallest row-major place of such a number in the recorded result; -1: there is none
+
+  /// Counts what the kernel gives in place of a recorded number, stored in a format, at a place of the result.
+  void add(double given, double recorded, const Format& stored, std::int64_t place);
 };
 
 /// What a search for the kernel of one product, or of one sum of numbers, found.
@@ -39,7 +42,7 @@ struct KernelFinding {
   std::int64_t members_left = 0;          ///< members that give all numbers compared, or do so together
   std::int64_t equal_bits = 0;            ///< numbers that the kernel gives; without one, that `nearest` gives
   std::int64_t compared = 0;              ///< numbers that were compared with the members left, then with `nearest`
-  /// Where no member gives all numbers of a product or a sum: the last one that gave all, or most of the first ones.
+  /// Where no member gives all numbers: the last one that gave all, or most of the first ones.
   std::optional<KernelDifference> nearest = {};
   /// An estimate: expected members that give all numbers compared by chance, if each gave one as often as the members
   /// that are out do on average. Above 1: the bits do not tell.
@@ -51,7 +54,8 @@ struct KernelFinding {
 /// norms of rows (layer, RMS, group, instance).
 bool has_kernels(const Op& op);
 
-/// Searches a family of kernels for those that give all bits of one recorded op. Of products: operands read as they are
+/// Searches a family of kernels for those that give all bits of one recorded op, in float32 sums, or in float64 sums of
+/// operands as they are where the run accumulates so (not of softmax and norms). Of products: operands read as they are
 /// or rounded to tf32, bf16, fp16 or fp8; float32 multiply-adds, fused or not, or steps of a matrix unit; products in one
 /// chain, in slices, in lanes in turn, or in slices with lanes inside; parts added one after the other, neighbour to
 /// neighbour or half to half, and rounded to bf16 or fp16 or not; the addend last, before the parts, or first. Of sums
@@ -76,6 +80,8 @@ public:
 
 private:
   class Work;
+  template <class Real>
+  class WorkIn;
   class Searches;
   std::unique_ptr<Searches> searches_;
 };

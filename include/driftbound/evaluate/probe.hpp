@@ -103,6 +103,10 @@ ProbeFindings probe_sum(const SumCall& kernel, std::int64_t rows, std::int64_t l
 Graph product_graph(const ProductShape& shape);
 /// This product by an evaluator.
 ProductCall product_call(const Evaluator& evaluator);
+/// One ReduceSum of the rows of the input "a".
+Graph sum_graph(std::int64_t rows, std::int64_t length);
+/// These sums by an evaluator.
+SumCall sum_call(const Evaluator& evaluator);
 
 /// The arithmetic found, to judge runs by.
 ArithmeticModel arithmetic_of(const ProbeFindings& findings, const std::string& name);

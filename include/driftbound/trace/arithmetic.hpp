@@ -25,8 +25,8 @@ std::string_view name_of(Evidence evidence);
 ///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then
 ///                t = fl(t + c_j)
 ///   split_k S:   the same with chains of ceil(n / S) products
-///   dealt:       parts as `parts` deals them out, each a chain or in parts of its own, their sums added as it says. For
-///                bounds; not executable
+///   dealt:       parts as `parts` deals them out, each a chain or in parts of its own, their sums added as it says.
+///                Executable by matrix units alone (kernel_of)
 ///   height H:    any tree in which each product, fused or not, passes through at most H additions. Not executable
 ///   unknown:     any order
 /// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).
@@ -83,11 +83,12 @@ struct TensorCore {
 };
 
 /// A matrix product may split its sums into parts, each of which is rounded to `format` when it is complete, and
-/// round again to `format` whatever it gets when it adds parts.
+/// round again to `format` whatever it gets when it adds parts (`rounds_sums`).
 /// Source:    docs/theory.md T-23
 struct ReducedReduction {
   FormatId format = FormatId::bf16;
   int parts = 2;  ///< at most
+  bool rounds_sums = true;
 };
 
 /// What the arithmetic of one run is, as data: stored with the trace, executed by the evaluators, read by the bounds.

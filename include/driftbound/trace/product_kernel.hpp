@@ -79,9 +79,15 @@ struct ProductKernel {
   std::optional<RowSteps> row;  ///< of a softmax or a norm: `parts` and `scaling` are those of its sums
 };
 
+/// By node of a graph: the kernel of its products; empty: none is known. An empty vector: of no node.
+using KernelsByNode = std::vector<std::optional<ProductKernel>>;
+
 /// The kernel of sums of n products in an arithmetic with a matrix unit, which is taken for exactly as it is declared. Parts
-/// of split_k are rounded up to whole blocks.
-/// Throws:    Unsupported without a matrix unit, and for orders other than sequential, split_k, and blocked by whole blocks
+/// of split_k are rounded up to whole blocks; with `promotion` a chain is cut into parts of so many products. Parts of
+/// split_k may be rounded (reduced_reduction).
+/// Throws:    Unsupported without a matrix unit; for orders other than sequential, split_k, blocked, slices, balanced and
+///            lanes, for parts that are no whole blocks or longer than `promotion`, and for parts with parts inside or a
+///            rest; for rounded parts in another order than split_k, or of more of them than declared
 ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n);
 
 /// "fp32", "tf32", "tf32 (cut)", "tf32 (ties away)"

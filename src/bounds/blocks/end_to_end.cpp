@@ -19,8 +19,6 @@ namespace {
 
 constexpr double sigmas = 6.0;
 constexpr const char* too_large = "samples with more than 2^22 numbers on the way have it for named scalars alone";
-constexpr const char* found_in_every_run_condition =
-    "every run computes the products whose kernel was found in the recorded bits by the same kernels (T-170)";
 constexpr const char* random_order_condition =
     "no bound but an estimate: sums in random order, rounding errors spread evenly and not alike (T-75)";
 

@@ -18,22 +18,29 @@ namespace {
 
 /// Returns the reason why the CPU evaluator cannot execute the arithmetic; empty if it can. What is declared of a matrix unit
 /// are lower bounds of what it keeps, which do not say what it computes.
-std::string refused_by_evaluator(const ArithmeticModel& arithmetic) {
+std::string refused_by_evaluator(const ArithmeticModel& arithmetic, const KernelsByNode& kernels) {
   if (arithmetic.tensor_core)
-    return "arithmetic '" + arithmetic.name + "' has a matrix unit, which may keep more than is declared";
+    return "arithmetic '" + arithmetic.name +
+           "' has a matrix unit, which may keep more than is declared, and no kernels were found in the bits of a "
+           "recorded run";
   try {
-    cpu_evaluator(arithmetic);
+    cpu_evaluator(arithmetic, kernels);
     return "";
   } catch (const Error& error) {
     return error.what();
   }
 }
 
-/// Whether the arithmetic is that of an evaluator of this library, on a CPU or on a device. docs/arithmetic.md and
-/// docs/ops.md then define every step of a run.
+/// Whether the arithmetic is that of an evaluator of this library, on a CPU or on a device, products by a vendor's library
+/// apart. docs/arithmetic.md and docs/ops.md then define every step of a run.
 bool has_our_steps(ArithmeticModel arithmetic) {
-  if (!arithmetic.source.starts_with("driftbound ")) return false;
-  arithmetic.source = cpu_arithmetic("fp32", arithmetic.order).source;
+  constexpr std::string_view ours = "driftbound ", others_are_ours = "every other op by driftbound CUDA kernels";
+  const ArithmeticModel own = cpu_arithmetic("fp32", arithmetic.order);
+  if (arithmetic.source.ends_with(others_are_ours))
+    arithmetic.evidence = own.evidence;
+  else if (!arithmetic.source.starts_with(ours))
+    return false;
+  arithmetic.source = own.source;
   return is_own_arithmetic(arithmetic);
 }
 
@@ -67,6 +74,10 @@ std::string rounded_once_or_twice(const Graph& graph, const ArithmeticModel& ari
   return "";
 }
 
+std::string named(const Node& node) {
+  return std::string(name_of(node.op)) + " " + in_quotes(node.name);
+}
+
 bool scales(double factor) {
   return std::abs(factor) != 1.0 && factor != 0.0;
 }
@@ -91,7 +102,7 @@ std::string stored_or_fused(const Graph& graph, const ArithmeticModel& arithmeti
 }
 
 std::string open_steps(const Node& node) {
-  const std::string who = std::string(name_of(node.op)) + " " + in_quotes(node.name);
+  const std::string who = named(node);
   return std::visit(Overloaded{
                         [&](const OneOf<op::Elu, op::Softmax> auto&) { return who + other_steps; },
                         [&]<Composite T>(const T&) { return picks_an_operand<T> ? std::string() : who + other_steps; },
@@ -113,6 +124,39 @@ std::string open_steps(const Node& node) {
                     node.op);
 }
 
+/// Whether sums outside of products are executed in the order.
+bool is_order_of_other_sums(const SummationOrder& order) {
+  return order.gives_partial_sums() && order.kind != SummationOrder::Kind::dealt;
+}
+
+/// A node whose products have no kernel, or one that the evaluator does not execute; empty: there is none.
+std::string open_products(const Graph& graph, const KernelsByNode& kernels) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool multiplies =
+        multiplies_matrices(node.op) || has_products(node.op) || std::holds_alternative<op::Segment>(node.op);
+    if (multiplies && !kernels[i]) return "no one kernel was found that gives all recorded numbers of " + named(node);
+    if (kernels[i] && kernels[i]->channels_together > 1)
+      return named(node) + " adds its terms in an order that is not executed";
+  }
+  return "";
+}
+
+/// A node that may add up numbers in an order that is not known; empty: there is none, or the order is.
+std::string open_order(const Graph& graph, const ArithmeticModel& arithmetic, const KernelsByNode& kernels) {
+  if (is_order_of_other_sums(arithmetic.order)) return "";
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    if (kernels[i]) continue;
+    const bool may_add = std::visit(
+        []<class T>(const T&) {
+          return OneOf<T, op::Softmax, op::ReduceSum> || (Composite<T> && !picks_an_operand<T>);
+        },
+        graph.nodes[i].op);
+    if (may_add) return named(graph.nodes[i]) + " may add up numbers in an order that is not known";
+  }
+  return "";
+}
+
 std::string open_function(const Node& node, const ArithmeticModel& arithmetic) {
   for (const std::string_view function : theorems_of(node.op).functions) {
     const auto entry = std::find_if(arithmetic.functions.begin(), arithmetic.functions.end(),
@@ -126,14 +170,34 @@ std::string open_function(const Node& node, const ArithmeticModel& arithmetic) {
 
 }  // namespace
 
-std::string undetermined_by(const Graph& graph, const ArithmeticModel& arithmetic) {
-  if (std::string refused = refused_by_evaluator(arithmetic); !refused.empty()) return refused;
-  if (has_our_steps(arithmetic)) return "";
-  if (std::string stored = rounded_once_or_twice(graph, arithmetic); !stored.empty()) return stored;
-  if (std::string stored = stored_or_fused(graph, arithmetic); !stored.empty()) return stored;
-  for (const Node& node : graph.nodes) {
-    if (std::string steps = open_steps(node); !steps.empty()) return steps;
-    if (std::string function = open_function(node, arithmetic); !function.empty()) return function;
+bool has_products(const Op& op) {
+  return std::visit([]<class T>(const T&) { return OneOf<T, op::Conv, op::ConvTranspose, op::Einsum, op::Attention>; },
+                    op);
+}
+
+ArithmeticModel executed_by_kernels(ArithmeticModel arithmetic, const KernelsByNode& kernels) {
+  if (kernels.empty()) return arithmetic;
+  if (!is_order_of_other_sums(arithmetic.order)) arithmetic.order = {SummationOrder::Kind::sequential, 0, false};
+  arithmetic.tensor_core.reset();
+  arithmetic.reduced_reduction.reset();
+  arithmetic.products_may_flush = false;
+  return arithmetic;
+}
+
+std::string undetermined_by(const Graph& graph, const ArithmeticModel& arithmetic, const KernelsByNode& kernels) {
+  if (!kernels.empty()) {
+    if (std::string open = open_products(graph, kernels); !open.empty()) return open;
+    if (std::string open = open_order(graph, arithmetic, kernels); !open.empty()) return open;
+  }
+  const ArithmeticModel executed = executed_by_kernels(arithmetic, kernels);
+  if (std::string refused = refused_by_evaluator(executed, kernels); !refused.empty()) return refused;
+  if (has_our_steps(executed)) return "";
+  if (std::string stored = rounded_once_or_twice(graph, executed); !stored.empty()) return stored;
+  if (std::string stored = stored_or_fused(graph, executed); !stored.empty()) return stored;
+  for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+    if (!kernels.empty() && kernels[node]) continue;
+    if (std::string steps = open_steps(graph.nodes[node]); !steps.empty()) return steps;
+    if (std::string function = open_function(graph.nodes[node], executed); !function.empty()) return function;
   }
   return "";
 }

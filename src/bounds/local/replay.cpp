@@ -43,10 +43,11 @@ std::int64_t differing(const std::vector<double>& a, const std::vector<double>& 
 class AddReplay {
 public:
   AddReplay(const Graph& graph, const Trace& trace, const std::vector<const Tensor<double>*>& layers,
-            const BoundOptions& options, const Setting& setting)
+            const KernelsByNode& kernels, const BoundOptions& options, const Setting& setting)
       : graph_(graph),
         trace_(trace),
         layers_(layers),
+        found_(kernels),
         options_(options),
         setting_(setting),
         varies_(depends_on_input(graph)) {
@@ -59,6 +60,10 @@ public:
     if (rows_ == 0) return;
     bounds.targets.resize(options_.targets.size());
     std::string open = undetermined_by(graph_, trace_.arithmetic);
+    if (!open.empty() && !found_.empty()) {
+      kernels_ = found_;
+      open = undetermined_by(graph_, trace_.arithmetic, kernels_);
+    }
     if (!open.empty()) return refuse(std::move(open), bounds);
     note_conditions(bounds);
 
@@ -79,7 +84,7 @@ private:
   /// Replays the trace, stores its layers in `run` and the numbers of differing elements in `bounds`. Returns the
   /// layers.
   std::vector<Tensor<double>> replay_into(Trace& run, Bounds& bounds) {
-    std::vector<Tensor<double>> layers = theorems::replayed(graph_, trace_, setting_.threads);
+    std::vector<Tensor<double>> layers = theorems::replayed(graph_, trace_, kernels_, setting_.threads);
     for (std::size_t node = 0; node < layers.size(); ++node) {
       const std::int64_t count = differing(layers_[node]->values, layers[node].values);
       bounds.layers[node].differing = count;
@@ -105,6 +110,7 @@ private:
 
   void note_conditions(Bounds& bounds) {
     conditions_ = any_run_conditions(graph_);
+    if (!kernels_.empty()) conditions_.insert(found_in_every_run_condition);
     if (!setting_.is_own_run) conditions_.insert(arithmetic_condition(trace_.arithmetic));
     for (const std::string& condition : conditions_)
       if (std::count(bounds.assumptions.begin(), bounds.assumptions.end(), condition) == 0)
@@ -123,7 +129,7 @@ private:
     BoundResult result;
     result.kind = BoundKind::replay;
     result.question = Question::any_run;
-    result.theorem = "T-97";
+    result.theorem = kernels_.empty() ? "T-97" : "T-171";
     return result;
   }
 
@@ -167,11 +173,13 @@ private:
   const Graph& graph_;
   const Trace& trace_;
   const std::vector<const Tensor<double>*>& layers_;
+  const KernelsByNode& found_;
   const BoundOptions& options_;
   const Setting& setting_;
   const std::vector<bool> varies_;
   std::size_t rows_ = 1;
   std::vector<bool> is_lost_;
+  KernelsByNode kernels_;  ///< those that the replay executes; empty: the arithmetic determines every run by itself
   bool is_recorded_run_ = true;
   double seconds_ = 0.0;
   std::set<std::string> conditions_;
@@ -180,9 +188,9 @@ private:
 }  // namespace
 
 void add_replay(const Graph& graph, const Trace& trace, const std::vector<const Tensor<double>*>& layers,
-                const BoundOptions& options, const Setting& setting,
+                const KernelsByNode& kernels, const BoundOptions& options, const Setting& setting,
                 const std::function<Bounds(const Trace&)>& bounds_of_run, Bounds& bounds) {
-  AddReplay(graph, trace, layers, options, setting).add_to(bounds_of_run, bounds);
+  AddReplay(graph, trace, layers, kernels, options, setting).add_to(bounds_of_run, bounds);
 }
 
 }  // namespace driftbound::bounds

@@ -15,7 +15,7 @@ namespace {
 
 std::string parts_condition(const ReducedReduction& reduced) {
   return "at most " + std::to_string(reduced.parts) + " parts of a sum are rounded to " +
-         std::string(format(reduced.format).name) + ", and so are their sums (A-06)";
+         std::string(format(reduced.format).name) + (reduced.rounds_sums ? ", and so are their sums" : "") + " (A-06)";
 }
 
 }  // namespace

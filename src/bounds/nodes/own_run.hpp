@@ -20,6 +20,11 @@ bool is_own_arithmetic(const ArithmeticModel& arithmetic);
 /// Returns the condition of a bound for a run of another program: its arithmetic is as declared.
 std::string arithmetic_condition(const ArithmeticModel& arithmetic);
 
+/// The condition of bounds for every run that take kernels found in one.
+/// Source:    docs/theory.md T-170
+inline constexpr const char* found_in_every_run_condition =
+    "every run computes the products whose kernel was found in the recorded bits by the same kernels (T-170)";
+
 /// Returns the condition of a bound of sums that a matrix unit computes.
 /// Source:    docs/assumptions.md A-03
 std::string matrix_unit_condition(const TensorCore& unit);

@@ -458,13 +458,39 @@ Graph product_graph(const ProductShape& shape) {
   return graph;
 }
 
+Graph sum_graph(std::int64_t rows, std::int64_t length) {
+  Graph graph;
+  const ValueId terms = graph.add_input("a", ElementType::f32, {{rows, ""}, {length, ""}});
+  graph.outputs = {graph.add_node("c", op::ReduceSum{{1}, false}, {terms})};
+  return graph;
+}
+
+namespace {
+
+StoredTensor matrix(std::int64_t rows, std::int64_t columns, std::span<const float> values) {
+  return StoredTensor::from(Tensor<float>({rows, columns}, {values.begin(), values.end()}));
+}
+
+std::vector<float> result_of(const Evaluator& evaluator, const Graph& graph, const Inputs& inputs) {
+  const Tensor<double> c = evaluator.run(graph, inputs).layers.front().output.to_double();
+  return {c.values.begin(), c.values.end()};
+}
+
+}  // namespace
+
 ProductCall product_call(const Evaluator& evaluator) {
   return [evaluator](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
     Inputs inputs;
-    inputs.tensors = {{"a", StoredTensor::from(Tensor<float>({shape.m, shape.k}, {a.begin(), a.end()}))},
-                      {"b", StoredTensor::from(Tensor<float>({shape.k, shape.n}, {b.begin(), b.end()}))}};
-    const Tensor<double> c = evaluator.run(product_graph(shape), inputs).layers.front().output.to_double();
-    return std::vector<float>(c.values.begin(), c.values.end());
+    inputs.tensors = {{"a", matrix(shape.m, shape.k, a)}, {"b", matrix(shape.k, shape.n, b)}};
+    return result_of(evaluator, product_graph(shape), inputs);
+  };
+}
+
+SumCall sum_call(const Evaluator& evaluator) {
+  return [evaluator](std::int64_t rows, std::int64_t length, std::span<const float> values) {
+    Inputs inputs;
+    inputs.tensors = {{"a", matrix(rows, length, values)}};
+    return result_of(evaluator, sum_graph(rows, length), inputs);
   };
 }
 

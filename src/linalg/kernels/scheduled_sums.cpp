@@ -1,4 +1,4 @@
-// Parts of sums whose terms are dealt out by a list: chains of float32 operations, and the steps of a matrix unit. Vector:
+// Parts of sums whose terms are dealt out by a list: chains of operations, and the steps of a matrix unit. Vector:
 // neighbouring sums in the lanes of a register.
 
 #include "linalg/kernels/scheduled_sums.hpp"
@@ -8,7 +8,6 @@
 namespace driftbound::linalg {
 namespace {
 
-using Floats = simd::Vector<float, sum_lanes>;
 using Doubles = simd::Vector<double, sum_lanes>;
 
 template <class Vector, bool by_lane>
@@ -20,20 +19,21 @@ Vector factor(const typename Vector::Number* a, std::size_t k) {
   }
 }
 
-template <bool by_lane, bool fused>
-void add_chains(const ChainParts& p) {
+template <class Real, bool by_lane, bool fused>
+void add_chains(const ChainParts<Real>& p) {
+  using Numbers = simd::Vector<Real, sum_lanes>;
   std::size_t i = 0;
   for (std::size_t part = 0; part < p.parts; ++part) {
-    Floats sum;
+    Numbers sum;
     if (p.start != nullptr) {
-      sum = Floats::load(p.start);
+      sum = Numbers::load(p.start);
     } else {
       const std::size_t k = p.terms[i++];
-      sum = factor<Floats, by_lane>(p.a, k) * Floats::load(p.b + k * sum_lanes);
+      sum = factor<Numbers, by_lane>(p.a, k) * Numbers::load(p.b + k * sum_lanes);
     }
     for (; i < p.ends[part]; ++i) {
       const std::size_t k = p.terms[i];
-      const Floats x = factor<Floats, by_lane>(p.a, k), y = Floats::load(p.b + k * sum_lanes);
+      const Numbers x = factor<Numbers, by_lane>(p.a, k), y = Numbers::load(p.b + k * sum_lanes);
       if constexpr (fused) {
         sum = fma(x, y, sum);
       } else {
@@ -44,13 +44,14 @@ void add_chains(const ChainParts& p) {
   }
 }
 
-template <bool by_lane>
-void chains_of(const ChainParts& p) {
-  p.fma ? add_chains<by_lane, true>(p) : add_chains<by_lane, false>(p);
+template <class Real, bool by_lane>
+void chains_of(const ChainParts<Real>& p) {
+  p.fma ? add_chains<Real, by_lane, true>(p) : add_chains<Real, by_lane, false>(p);
 }
 
-void chains(const ChainParts& p) {
-  p.a_by_lane ? chains_of<true>(p) : chains_of<false>(p);
+template <class Real>
+void chains(const ChainParts<Real>& p) {
+  p.a_by_lane ? chains_of<Real, true>(p) : chains_of<Real, false>(p);
 }
 
 /// x without the bits behind the point.
@@ -108,6 +109,7 @@ void units(const UnitParts& p) {
 
 }  // namespace
 
-const ScheduledKernels DRIFTBOUND_SIMD_NAME(scheduled) = {DRIFTBOUND_SIMD_TARGET_NAME, &chains, &units};
+const ScheduledKernels DRIFTBOUND_SIMD_NAME(scheduled) = {DRIFTBOUND_SIMD_TARGET_NAME, &chains<float>, &chains<double>,
+                                                          &units};
 
 }  // namespace driftbound::linalg

@@ -92,6 +92,74 @@ TEST_CASE("plain loops in float in every order and format err by what the replay
   CHECK_APPROACH("T-97", tally.bound.utilisation, 0.99999);
 }
 
+TEST_CASE("runs of matrix units err by what the replay by the kernels found says, and by no more (T-171)" *
+          doctest::test_suite("campaign")) {
+  const ReplayTally tally = check_replays_of_units(test_multiplier(), 171);
+  INFO(tally.bound.first_violation);
+  CHECK(tally.bound.violations == 0);
+  CHECK(tally.bound.checked >= 300);
+  CHECK_APPROACH("T-171", tally.bound.utilisation, 0.99);
+}
+
+TEST_CASE("a run of a matrix unit is made again by the kernels found in it, under the condition that they compute it") {
+  const Graph graph = two_layers();
+  Trace trace = cpu_evaluator(simulated_arithmetic("h100", "tf32", parse_summation_order("sequential+fma")))
+                    .run(graph, inputs_of(some_inputs(20)));
+  const KernelsByNode kernels = kernels_in(graph, trace);
+  const BoundOptions options = asked({BoundKind::replay, BoundKind::shadow});
+  const auto bounds_of = [&](const KernelsByNode& found) { return Bounder(graph, options)(trace, {}, {}, found); };
+  for (const bool is_declared : {true, false}) {
+    if (!is_declared) trace.arithmetic.order = {};
+    const Bounds bounds = bounds_of(kernels);
+    const BoundResult& replay = replay_in(bounds);
+    for (const LayerBounds& layer : bounds.layers) CHECK(layer.differing == 0);
+    CHECK(replay.theorem == "T-171");
+    CHECK(replay.guarantee == Guarantee::conditional);
+    CHECK(replay.condition.find("by the same kernels (T-170)") != std::string::npos);
+    CHECK(replay.values.values == find_bound(bounds.layers.back().accumulated, BoundKind::shadow)->values.values);
+  }
+  CHECK(find_bound(Bounder(graph, asked({}))(trace, {}, {}, kernels).layers.back().accumulated, BoundKind::replay));
+  CHECK_FALSE(find_bound(bound(graph, trace, asked({})).layers.back().accumulated, BoundKind::replay));
+
+  KernelsByNode one_missing = kernels;
+  one_missing[0].reset();
+  CHECK(replay_in(bounds_of(one_missing)).not_applicable.find("gives all recorded numbers of Gemm '") !=
+        std::string::npos);
+  CHECK(replay_in(bounds_of({})).not_applicable.find("has a matrix unit") != std::string::npos);
+  KernelsByNode other_channels = kernels;
+  other_channels[0]->channels_together = 8;
+  CHECK(replay_in(bounds_of(other_channels)).not_applicable.find("an order that is not executed") != std::string::npos);
+  CHECK_THROWS_AS(bounds_of(KernelsByNode(3)), ShapeMismatch);
+
+  KernelsByNode other = kernels;  // not the kernel of the run
+  REQUIRE(other[2].has_value());
+  other[2]->operands = FormatId::bf16;
+  CHECK(bounds_of(other).layers[0].differing == 0);
+  CHECK(bounds_of(other).layers[2].differing.value() > 0);
+}
+
+TEST_CASE("a replay by kernels needs to know how other ops add up and are computed") {
+  const auto reason = [](const Graph& graph, const ArithmeticModel& arithmetic) {
+    return bounds::undetermined_by(graph, arithmetic, KernelsByNode(graph.nodes.size()));
+  };
+  ArithmeticModel vendor = fp32();
+  vendor.order = {};
+  vendor.products_may_flush = true;
+  vendor.evidence = Evidence::assumed;
+  vendor.source = "a vendor's library, its order unknown; every other op by driftbound CUDA kernels";
+  CHECK(reason(graph_of(op::Tanh{}), vendor).empty());
+  CHECK(reason(graph_of(op::Mul{}, {in_float(filled({4}))}), vendor).empty());
+  CHECK(reason(graph_of(op::Softmax{}), vendor).find("an order that is not known") != std::string::npos);
+  CHECK(reason(graph_of(op::ReduceSum{{1}}), vendor).find("an order that is not known") != std::string::npos);
+  ArithmeticModel with_order = vendor;
+  with_order.order = parse_summation_order("pairwise");
+  CHECK(reason(graph_of(op::Softmax{}), with_order).empty());
+  ArithmeticModel others = vendor;
+  others.source = "a program whose other ops are its own";
+  CHECK(reason(graph_of(op::Mul{}, {in_float(filled({4}))}), others).find("fused with an addition") !=
+        std::string::npos);
+}
+
 TEST_CASE("a recorded run of the declared order is known as such, its error is that of every run") {
   const Graph graph = two_layers();
   const Trace trace = cpu_evaluator(fp32()).run(graph, inputs_of(some_inputs()));
@@ -130,7 +198,7 @@ TEST_CASE("a run that was made here is its own replay") {
   const Graph graph = two_layers();
   const Trace trace = cpu_evaluator(fp32()).run(graph, inputs_of(some_inputs()));
   const ScopedTheorems in_force(with_fault([](Theorems& theorems) {
-    theorems.replayed = [](const Graph&, const Trace&, int) -> std::vector<Tensor<double>> {
+    theorems.replayed = [](const Graph&, const Trace&, const KernelsByNode&, int) -> std::vector<Tensor<double>> {
       throw std::logic_error("made again");
     };
   }));
