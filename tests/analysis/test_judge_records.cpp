@@ -454,3 +454,36 @@ TEST_CASE("Bounds take an order that was found only for results that are judged 
   CHECK(running(in_parts) == nullptr);
   CHECK(find_bound(in_parts.layers.front().local, BoundKind::componentwise)->violations == 0);
 }
+
+TEST_CASE(
+    "A softmax over scores of which some are the least number and others minus infinity is decided, and a fault is "
+    "found") {
+  constexpr float least = std::numeric_limits<float>::lowest(), none = -std::numeric_limits<float>::infinity();
+  const Tensor<float> x({3, 4}, {least, none, none, none,  // a row of padding
+                                 least, 0.5F, none, none, least, -1.25F, 2.0F, none});
+  const auto softmax_of = [&](float factor) {
+    Tensor<float> y = x;
+    for (std::size_t row = 0; row < 3; ++row) {
+      float* of_row = y.values.data() + 4 * row;
+      const float largest = *std::max_element(of_row, of_row + 4);
+      float sum = 0.0F;
+      for (std::size_t i = 0; i < 4; ++i) sum += of_row[i] = std::exp(of_row[i] - largest);
+      for (std::size_t i = 0; i < 4; ++i) of_row[i] = of_row[i] / sum * (row == 2 && i == 1 ? factor : 1.0F);
+    }
+    return y;
+  };
+  for (const float factor : {1.0F, 1.0F + 0x1p-18F}) {
+    const TemporaryFolder folder;
+    RecordingWriter writer;
+    writer.value("x", StoredTensor::from(x));
+    writer.value("y", StoredTensor::from(softmax_of(factor)));
+    writer.record("aten::_softmax", {"x"}, {"y"}, {{"dim", 1}, {"half_to_float", false}});
+    writer.write(folder.path() / "run.safetensors");
+    const Comparison comparison =
+        judge_records(RecordedRun(folder.path() / "run.safetensors"), JudgeOptions()).comparison;
+    if (factor == 1.0F)
+      CHECK(comparison.verdict <= Status::approaches);
+    else
+      CHECK(comparison.verdict == Status::violated);
+  }
+}

@@ -107,7 +107,10 @@ public:
       add_magnitudes(moved_run, own);
       add_magnitudes(rounding, own);
       squares_.add_merges(view, request_.sums_are_exact, setting, moved_run);
-      lose_what_may_overflow(centre.value, setting.machine, moved_run);
+      // Where the one rounding of these may overflow, its own error is infinite.
+      const bool rounds_once =
+          std::visit([]<class T>(const T&) { return OneOf<T, op::Add, op::Sub, op::Mul, op::Div>; }, node.op);
+      if (!rounds_once) lose_what_may_overflow(centre.value, setting.machine, moved_run);
     }
     values_[node.output] = {std::move(centre.value), std::move(moved_exact), std::move(moved_run), std::move(least),
                             std::move(rounding)};
@@ -169,9 +172,9 @@ private:
   static void lose_what_may_overflow(const Tensor<double>& centre, const Machine& machine, std::vector<double>& run) {
     const double largest = std::min(machine.accumulator->largest, machine.output->largest);
     const Magnitude most = Magnitude(largest_magnitude(centre.values)) + Magnitude(largest_magnitude(run));
-    if (most.value() < largest) return;
+    if (most.value() <= largest) return;
     for (std::size_t i = 0; i < run.size(); ++i) {
-      if (!((Magnitude(centre.values[i]) + Magnitude(run[i])).value() < largest)) run[i] = infinity;
+      if (!((Magnitude(centre.values[i]) + Magnitude(run[i])).value() <= largest)) run[i] = infinity;
     }
   }
 

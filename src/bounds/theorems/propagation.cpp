@@ -105,7 +105,8 @@ Magnitude propagate_erf(const Point& p) {
 }
 
 Magnitude propagate_exp(const Point& p) {
-  return (Magnitude(p.y) + p.y_error) * Magnitude(expm1_up(p.e.value()));
+  const Magnitude growth = (Magnitude(p.y) + p.y_error) * Magnitude(expm1_up(p.e.value()));
+  return std::min(growth, Magnitude(exp_up(add_up(p.x, p.e.value()))));
 }
 
 Magnitude propagate_sqrt(const Point& p) {
