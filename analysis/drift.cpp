@@ -147,15 +147,20 @@ RunsDrift compare_runs(const JudgedRun& a, const JudgedRun& b, const DriftOption
   // Where more is as expected without these pairs, by what the networks compute between the others, they are none.
   constexpr int most_rounds = 8, few_rounds = 2;  // what is behind such a pair may be none, too
   const std::size_t open = open_in(drift);
+  bool leaves_out_open = false;  // results that no bound decides
   for (int round = 0; round < most_rounds; ++round) {
     const std::set<std::size_t> doubtful = doubtful_pairs(without, *alignment, *a.run);
     if (doubtful.empty()) break;
+    leaves_out_open = leaves_out_open || std::any_of(doubtful.begin(), doubtful.end(), [&](std::size_t i) {
+                        return without.ops[i].a == Status::undecided || without.ops[i].b == Status::undecided;
+                      });
     alignment = without_pairs(*alignment, doubtful);
     without = RunComparer(a, b, options, *alignment).compare();
     // A fault beside such pairs is a bug at few ops.
     const bool names_it = round < few_rounds && 2 * bugs_in(without) < bugs_in(drift);
     const bool explains_more = without.verdict < DriftVerdict::bug || names_it;
-    if (open_in(without) <= open && explains_more) drift = without;
+    const bool leaves_open = leaves_out_open && without.verdict < DriftVerdict::bug;  // what follows is open, too
+    if ((open_in(without) <= open || leaves_open) && explains_more) drift = without;
     if (without.verdict < DriftVerdict::bug) break;
   }
   return drift;

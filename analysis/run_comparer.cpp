@@ -17,6 +17,8 @@ RunsDrift RunComparer::compare() && {
   drift_.rows = alignment_.rows;
   drift_.pairs_of_steps = static_cast<std::int64_t>(alignment_.steps.size());
   note_unmatched();
+  from_open_a_ = following_from(run_a_, open_results(run_a_, layers_a_));
+  from_open_b_ = following_from(run_b_, open_results(run_b_, layers_b_));
   drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
   require_common_positions();
   find_scores();

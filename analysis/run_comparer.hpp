@@ -136,6 +136,9 @@ private:
   /// Notes what follows from results that are not judged and whose numbers may differ: errors from the input on then begin
   /// at other numbers in each run. Results that are made of no numbers are constants.
   void note_unjudged();
+  /// Results of a run that no bound decides.
+  static std::vector<std::string> open_results(const RecordedRun& run, const LayersOf& layers);
+  bool follows_open(const AlignedResult& one) const;
   bool follows_unjudged(const AlignedResult& one) const;
   /// The first of the values from outside that an op reads whose numbers differ and that is such a one.
   const DriftSource* differing_source_of(const AlignedResult& one,
@@ -160,6 +163,7 @@ private:
   /// By id: which of the values from outside that the other run has not a value of a run follows from.
   std::map<std::string, std::string> from_unmatched_a_, from_unmatched_b_;
   std::map<std::string, std::string> from_unjudged_a_, from_unjudged_b_;  ///< the same of results that are not judged
+  std::map<std::string, std::string> from_open_a_, from_open_b_;          ///< and of those that no bound decides
   std::set<std::size_t> drawn_;                    ///< ops whose numbers both runs draw, and what follows from them
   std::set<std::size_t> for_choices_;              ///< of these, those that nothing but choices follows from
   bool parts_at_source_ = false;                   ///< DriftParting is of tokens that a step reads from outside

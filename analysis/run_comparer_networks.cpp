@@ -190,8 +190,11 @@ void RunComparer::compare_exact_networks(const std::set<std::size_t>& doubtful, 
     const bool are_known = x != exact_own.end() && y != exact_other.end();
     const std::optional<StoredTensor> in_other =
         are_known ? as_in_b(x->second, y->second, rows) : std::optional<StoredTensor>();
-    if (in_other && are_same_function(*in_other, y->second, scores_.count(i) != 0)) {
-      op.as_b = Status::holds;
+    const AlignedResult& one = alignment_.results[i];
+    const double relative =
+        rounded_constants_of(run_a_.type_of(id_of(run_a_, one.a)), run_b_.type_of(id_of(run_b_, one.b)));
+    if (in_other && are_same_function(*in_other, y->second, {scores_.count(i) != 0, relative, {}})) {
+      op.as_b = follows_open(one) ? Status::not_checked : Status::holds;  // what is right in each run is not known
       complaints_.erase(i);
     } else if (op.as_b != Status::violated) {
       op.as_b = in_other ? Status::violated : Status::not_checked;
@@ -206,8 +209,10 @@ std::string RunComparer::text_of_joined_source() const {
     const auto is_it = [&](const auto& of_alignment) { return of_alignment.second == i; };
     if (std::any_of(other_sources_.begin(), other_sources_.end(), is_it)) continue;
     const DriftSource& source = drift_.sources[i];
-    return fmt::format(", and {} of {} elements of '{}', of which '{}' is a part in one run",
-                       source.difference->differing, source.difference->elements, source.called_a, source.called_b);
+    const bool is_a_whole = element_count(run_a_.shape_of(source.a)) == source.difference->elements;
+    return fmt::format(", and {} of {} elements of '{}', of which one run has '{}' as a part",
+                       source.difference->differing, source.difference->elements,
+                       is_a_whole ? source.called_a : source.called_b, is_a_whole ? source.called_b : source.called_a);
   }
   return "";
 }

@@ -164,14 +164,27 @@ private:
   void note_difference(bool is_a_whole, const std::string& id, const StoredTensor& all, std::size_t axis,
                        const std::vector<std::string>& parts) {
     const StoredTensor joined = joined_along(axis, is_a_whole ? b_ : a_, parts, all);
+    const std::string& part = differing_part(is_a_whole ? b_ : a_, all, axis, parts);
     DriftSource source;
-    source.a = is_a_whole ? id : parts.front();
-    source.b = is_a_whole ? parts.front() : id;
+    source.a = is_a_whole ? id : part;
+    source.b = is_a_whole ? part : id;
     source.called_a = a_.called(source.a);
     source.called_b = b_.called(source.b);
     source.reader = reader_in(a_, source.a);
     source.difference = is_a_whole ? difference_of({all, joined}) : difference_of({joined, all});
     joined_.differing.push_back(std::move(source));
+  }
+
+  /// The first of the parts that has other elements.
+  static const std::string& differing_part(const RecordedRun& run, const StoredTensor& all, std::size_t axis,
+                                           const std::vector<std::string>& parts) {
+    std::int64_t elements = 0, stretches = 1;
+    for (std::size_t i = 0; i < axis; ++i) stretches *= all.shape()[i];
+    for (const std::string& id : parts) {
+      if (!elements_in_common(run.stored(id), all, axis, static_cast<std::size_t>(elements / stretches), 0)) return id;
+      elements += element_count(run.shape_of(id));
+    }
+    return parts.front();
   }
 
   static std::string reader_in(const RecordedRun& run, const std::string& id) {

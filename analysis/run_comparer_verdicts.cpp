@@ -45,11 +45,22 @@ bool are_alike(const Attribute& a, const Attribute& b, const std::optional<Align
   return is_equal || (rows && is_of_rows(a, b, *rows));
 }
 
+std::vector<double> distances(const StoredTensor& exact, const StoredTensor& numbers) {
+  std::vector<double> distances = exact.to_double().values;
+  const std::vector<double> computed = numbers.to_double().values;
+  std::transform(distances.begin(), distances.end(), computed.begin(), distances.begin(),
+                 [](double x, double y) { return std::abs(x - y); });
+  return distances;
+}
+
 /// Numbers by which programs mask scores: which of them makes no difference where the softmax that reads them is compared.
 bool are_masks(const Attribute& a, const Attribute& b) {
-  const auto* x = std::get_if<double>(&a.value);
-  const auto* y = std::get_if<double>(&b.value);
-  return x != nullptr && y != nullptr && *x <= least_mask && *y <= least_mask;
+  const auto masks = [](const Attribute& attribute) {
+    const auto* number = std::get_if<double>(&attribute.value);
+    const auto* text = std::get_if<std::string>(&attribute.value);  // JSON has no infinite numbers
+    return (number != nullptr && *number <= least_mask) || (text != nullptr && *text == "-inf");
+  };
+  return masks(a) && masks(b);
 }
 
 /// "eps is 1e-06, and 1e-05 in the first run"; empty where the arguments are alike.
@@ -130,8 +141,18 @@ bool RunComparer::is_same_function(std::size_t i) const {
   const auto a = a_.exact.find(one.a);
   const auto b = b_.exact.find(one.b);
   if (a == a_.exact.end() || b == b_.exact.end() || follow_choice_.count(i) != 0) return false;
-  const std::optional<AlignedNumbers> both = aligned_numbers(a->second, b->second, alignment_.rows_of(one));
-  return both && are_same_function(both->a, both->b, scores_.count(i) != 0);
+  // The exact values say nothing of numbers that follow from an op which no bound decides.
+  if (follows_open(one)) return false;
+  const std::string id_a = id_of(run_a_, one.a), id_b = id_of(run_b_, one.b);
+  const std::optional<AlignedRows> rows = alignment_.rows_of(one);
+  const std::optional<AlignedNumbers> exact = aligned_numbers(a->second, b->second, rows);
+  const std::optional<AlignedNumbers> numbers = numbers_of_both(run_a_, id_a, run_b_, id_b, rows);
+  if (!exact || !numbers || exact->a.size() != numbers->a.size()) return false;
+  SameFunction same{scores_.count(i) != 0, rounded_constants_of(run_a_.type_of(id_a), run_b_.type_of(id_b)),
+                    distances(exact->a, numbers->a)};
+  const std::vector<double> of_b = distances(exact->b, numbers->b);
+  std::transform(of_b.begin(), of_b.end(), same.errors.begin(), same.errors.begin(), std::plus<>());
+  return are_same_function(exact->a, exact->b, same);
 }
 
 std::string RunComparer::answers_to_others(std::size_t i, const OpEvidence& evidence) {
@@ -183,6 +204,21 @@ std::string RunComparer::unmatched_source_of(const AlignedResult& one) const {
     return run_a_.called(found->second);
   const auto found = from_unmatched_b_.find(id_of(run_b_, one.b));
   return found == from_unmatched_b_.end() ? "" : run_b_.called(found->second);
+}
+
+std::vector<std::string> RunComparer::open_results(const RecordedRun& run, const LayersOf& layers) {
+  std::vector<std::string> ids;
+  for (std::size_t record = 0; record < run.records().size(); ++record)
+    for (std::size_t result = 0; result < run.records()[record].results.size(); ++result) {
+      if (!run.records()[record].results[result]) continue;
+      const LayerSummary* layer = layers.at({record, result});
+      if (layer != nullptr && layer->status == Status::undecided) ids.push_back(id_of(run, {record, result}));
+    }
+  return ids;
+}
+
+bool RunComparer::follows_open(const AlignedResult& one) const {
+  return from_open_a_.count(id_of(run_a_, one.a)) != 0 || from_open_b_.count(id_of(run_b_, one.b)) != 0;
 }
 
 void RunComparer::note_unjudged() {

@@ -85,17 +85,30 @@ StoredTensor nearest_numbers(const Tensor<Ball>& exact) {
   return StoredTensor::from(numbers);
 }
 
-bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, bool are_scores) {
+double rounded_constants_of(ElementType a, ElementType b) {
+  constexpr double of_double = 0x1p-50;
+  return a == ElementType::f64 && b == ElementType::f64 ? of_double : rounded_constants;
+}
+
+bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, const SameFunction& same) {
+  constexpr double large = -least_mask;  // as of masked numbers: the others are not measured by them
   const std::vector<double> x = of_a.to_double().values, y = of_b.to_double().values;
-  const auto is_masked = [&](std::size_t i) { return are_scores && x[i] <= least_mask && y[i] <= least_mask; };
-  double size = 0.0, count = 0.0;
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!is_masked(i)) {
+  const auto is_masked = [&](std::size_t i) { return same.are_scores && x[i] <= least_mask && y[i] <= least_mask; };
+  const Shape& shape = of_b.shape();
+  const std::size_t width = shape.empty() ? 1 : static_cast<std::size_t>(std::max<std::int64_t>(shape.back(), 1));
+  for (std::size_t first = 0; first < x.size(); first += width) {
+    double size = 0.0, count = 0.0, errors = 0.0;
+    for (std::size_t i = first; i < first + width; ++i) {
+      if (!same.errors.empty()) errors += same.errors[i] * same.errors[i] / static_cast<double>(width);
+      if (!(std::abs(y[i]) < large)) continue;
       size += std::abs(y[i]);
       count += 1.0;
     }
-  for (std::size_t i = 0; i < x.size(); ++i)
-    if (!is_masked(i) && !(std::abs(x[i] - y[i]) <= rounded_constants * (std::abs(y[i]) + size / count))) return false;
+    double of_row = count > 0.0 ? same.relative * size / count : 0.0;
+    if (!same.errors.empty()) of_row = std::min(of_row, std::sqrt(errors));
+    for (std::size_t i = first; i < first + width; ++i)
+      if (!is_masked(i) && !(std::abs(x[i] - y[i]) <= same.relative * std::abs(y[i]) + of_row)) return false;
+  }
   return true;
 }
 

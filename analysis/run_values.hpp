@@ -49,10 +49,18 @@ std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::s
                                               const std::string& id_b, const std::optional<AlignedRows>& rows);
 /// Certified values, rounded to double.
 StoredTensor nearest_numbers(const Tensor<Ball>& exact);
-/// Whether certified values of two networks differ by no more than constants that each of them rounds to float32.
-/// `are_scores`: as difference_of() has it
+/// When certified values of two networks are those of one function.
+struct SameFunction {
+  bool are_scores = false;     ///< as difference_of() has it
+  double relative = 0.0;       ///< what constants that each network rounds may change
+  std::vector<double> errors;  ///< by element: how far both runs are from their values; empty: not known
+};
+/// What constants may change in values of these types, relative: they are rounded to float32, unless both are float64.
+double rounded_constants_of(ElementType a, ElementType b);
+/// Whether certified values differ by no more than that: of themselves, and of the mean size of their row (along the last
+/// axis, numbers of 10^4 and more apart), or the root mean square error of the runs there, if that is less.
 /// Source:    docs/theory.md T-137
-bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, bool are_scores);
+bool are_same_function(const StoredTensor& of_a, const StoredTensor& of_b, const SameFunction& same);
 /// Whether run a has all rows and positions of run b.
 bool has_all_of(const AlignedRows& rows);
 /// The same rows, seen from the other run.

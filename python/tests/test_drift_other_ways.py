@@ -215,3 +215,64 @@ def test_texts_in_a_row_in_another_order_are_no_bug(tmp_path):
     for drift in both_ways(tmp_path, lambda: in_a_row(model, TEXTS), lambda: in_a_row(model, [TEXTS[1], TEXTS[0]])):
         assert drift.verdict in ("expected", "undecided"), drift.text
         assert "10 rows" in drift.text.replace("\n", " ") or "Rows: 10 of" in drift.text, drift.text
+
+
+def two_layers(seed=5, dtype=torch.float32):
+    torch.manual_seed(seed)
+    first, second = nn.Linear(16, 32).to(dtype), nn.Linear(32, 8).to(dtype)
+    return lambda x: second(torch.relu(first(x)))
+
+
+X = torch.randn(4, 16, generator=torch.Generator().manual_seed(6))
+BANNED, LEAST = torch.arange(8) == 5, torch.finfo(torch.float32).min
+
+
+@pytest.mark.parametrize("fault", [lambda y: y * 2, lambda y: y[[1, 0, 3, 2]], lambda y: y.roll(1, -1)],
+                         ids=["twice", "swapped rows", "other classes"])
+def test_banned_classes_hide_no_fault(tmp_path, fault):
+    layers = two_layers()
+    for drift in both_ways(tmp_path, lambda: torch.where(BANNED, torch.tensor(LEAST), layers(X)),
+                           lambda: torch.where(BANNED, torch.tensor(LEAST), fault(layers(X)))):
+        assert drift.verdict == "bug", drift.text
+
+
+def test_faults_far_below_float32_are_seen_in_float64(tmp_path):
+    layers, x = two_layers(dtype=torch.float64), X.double()
+    for drift in both_ways(tmp_path, lambda: layers(x), lambda: layers(x * (1 + 1e-8))):
+        assert drift.verdict == "bug", drift.text
+
+
+def test_masks_by_infinity_and_by_the_least_number_with_scales_elsewhere(tmp_path):
+    q, k = torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(7))
+    mask, scale = torch.ones(6, 6, dtype=torch.bool).triu(1), 12 ** -0.5
+    for drift in both_ways(tmp_path, lambda: ((q * scale) @ k.T).masked_fill(mask, -math.inf).softmax(-1),
+                           lambda: ((q @ k.T) * scale).masked_fill(mask, LEAST).softmax(-1)):
+        assert drift.verdict == "expected", drift.text
+
+
+class Wrong(torch.utils._python_dispatch.TorchDispatchMode):
+    """Replaces what a norm gives."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if "native_layer_norm" in str(function):
+            result[0].copy_(torch.arange(result[0].numel()).view_as(result[0]))
+        return result
+
+
+def test_numbers_that_no_bound_decides_are_not_explained(tmp_path):
+    torch.manual_seed(5)
+    first, norm, second = nn.Linear(16, 32).bfloat16(), nn.LayerNorm(16).bfloat16(), nn.Linear(32, 8).bfloat16()
+    first.bias.data += 30
+
+    def by_op():
+        with Wrong():
+            second(norm(first(X.bfloat16()).view(8, 16)).view(4, 32))
+
+    def by_hand():
+        y = first(X.bfloat16()).view(8, 16).t().contiguous().float()
+        y = (y - y.mean(0)) / (y.var(0, unbiased=False) + norm.eps).sqrt()
+        second((y.bfloat16() * norm.weight[:, None] + norm.bias[:, None]).t().reshape(4, 32))
+
+    for drift in both_ways(tmp_path, by_op, by_hand):
+        assert drift.verdict != "expected", drift.text

@@ -280,7 +280,8 @@ struct RecordedRun::State {
       if (element_count(entry.shape) > std::int64_t{1} << 40) throw ParseError(here + " has more than 2^40 elements");
       entry.shard = shards.size();
       entry.file = text_or(object, "file", "", here);
-      entry.name = text_or(object, "name", "", here);
+      const bool is_no_text = entry.file.empty() && object.contains("name") && !object["name"].is_string();
+      if (!is_no_text) entry.name = text_or(object, "name", "", here);  // else it is a label that says nothing
       if (object.contains("part")) entry.part = object["part"];
       if (!values.emplace(id, std::move(entry)).second)
         throw ParseError(here + " is described twice; the first description is taken");
@@ -401,7 +402,7 @@ std::string RecordedRun::called(const std::string& id) const {
       return id;
     value = &state_->entry(*record.operands.front());
   }
-  return value->name.empty() ? id : value->name;
+  return value->name.empty() ? id : printable(value->name);
 }
 ElementType RecordedRun::type_of(const std::string& id) const {
   return state_->entry(id).type;
