@@ -262,7 +262,10 @@ private:
     for (std::size_t r = 0; r < recorded_.size(); ++r) {
       if (!taken_[r]) rest.push_back(r);
     }
-    if (nodes.empty()) return;
+    if (nodes.empty()) {
+      for (const std::size_t r : rest) (is_copy(r) ? copies_ : unplaced_).push_back(r);
+      return;
+    }
     if (rest.empty() && nodes.size() == matches_.size()) fail_missing(nodes);
     std::stable_sort(rest.begin(), rest.end(),
                      [&](std::size_t a, std::size_t b) { return recorded_[a].index < recorded_[b].index; });
