@@ -20,10 +20,10 @@ function(driftbound_kernel_library library target set)
   set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   driftbound_set_floating_point_flags(${library})
   driftbound_set_warnings(${library})
-  driftbound_sanitize(${library})
+  driftbound_sanitize_numbers(${library})
   # Passing wide vectors between functions of one file has no ABI to keep.
   target_compile_options(${library} PRIVATE -Wno-psabi ${DRIFTBOUND_FLAGS_${set}})
-  if(NOT DRIFTBOUND_SANITIZERS)  # instrumented loops take minutes to optimise
+  if(NOT DRIFTBOUND_SANITIZERS OR NOT DRIFTBOUND_SANITIZE_NUMBERS)  # instrumented loops take minutes to optimise
     target_compile_options(${library} PRIVATE -O3)
   endif()
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${library}>)
