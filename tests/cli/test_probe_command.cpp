@@ -99,9 +99,11 @@ TEST_CASE("the trees of OpenBLAS, where it is installed, give its bits") {
 
 TEST_CASE(
     "an interrupted probe ends at the next call with status 130, and refuses what takes too long before it begins") {
-  const std::string long_probe = "probe --backend cpu --shape 1,4096,1 --order pairwise --arithmetic fp32";
+  const std::string long_probe =
+      "probe --backend cpu --shape 1,16384,1 --order pairwise --arithmetic fp32 --calls 1000000 --seconds 3600";
   for (const char* signal : {"INT", "TERM"}) {
-    const ProgramResult result = run_program(long_probe, std::string("timeout -s ") + signal + " -k 20 0.3 ");
+    const ProgramResult result =
+        run_program(long_probe, std::string("timeout --foreground -s ") + signal + " -k 60 1 ");
     CHECK(result.status == 124);  // timeout's own, as the program did not have to be killed
     CHECK_MESSAGE(contains(result.err, "interrupted; nothing was written"), result.err);
   }
