@@ -66,9 +66,7 @@ void keep_exact(const RecordedRun& run, const RecordChain& chain, const Referenc
     const Shape& shape = run.shape_of(*record.results[chain.results[i]->result]);
     if (static_cast<std::size_t>(element_count(shape)) != values.size()) continue;  // of some samples
     left -= values.size();
-    const StoredTensor numbers = nearest_numbers(values);
-    exact.emplace(*chain.results[i],
-                  StoredTensor(numbers.type(), shape, {numbers.bytes().begin(), numbers.bytes().end()}));
+    exact.emplace(*chain.results[i], nearest_numbers(values, shape));
   }
 }
 

@@ -38,7 +38,9 @@ struct DriftOp {
   std::optional<RunDifference> difference;  ///< empty: its numbers are not recorded in both runs, or not the same part
   bool has_same_operands = false;           ///< all that it reads is the same number for number
   Status a = Status::not_checked, b = Status::not_checked;  ///< of each run alone
-  Status as_b = Status::not_checked;    ///< of the first run's numbers as a run of the second one's network
+  /// Of the first run's numbers as a run of the second one's network; `holds` where both networks give the same from their
+  /// inputs on (T-137 (g)).
+  Status as_b = Status::not_checked;
   bool is_as_a = false;                 ///< `as_b` is of the second run's numbers as a run of the first one's network
   double error_a = 0.0, error_b = 0.0;  ///< largest errors on each run's own operands
   std::optional<double> from_input_a, from_input_b;  ///< largest errors from the input on

@@ -176,7 +176,8 @@ void RunComparer::compare_exact_networks(const std::set<std::size_t>& doubtful, 
       const Reference reference = ReferenceMaker(chain.graph).local(chain.trace, options_.judge.precision);
       for (std::size_t i = 0; i < chain.results.size() && i < reference.layers.size(); ++i) {
         const auto op = chain.results[i] ? position_of(*chain.results[i], in_a) : std::nullopt;
-        if (op && doubtful.count(*op) != 0) exact.emplace(*op, nearest_numbers(reference.layers[i]));
+        if (op && doubtful.count(*op) != 0)
+          exact.emplace(*op, nearest_numbers(reference.layers[i], reference.layers[i].shape));
       }
     };
   };
@@ -205,16 +206,12 @@ void RunComparer::compare_exact_networks(const std::set<std::size_t>& doubtful, 
 }
 
 std::string RunComparer::text_of_joined_source() const {
-  for (std::size_t i = 0; i < drift_.sources.size(); ++i) {
-    const auto is_it = [&](const auto& of_alignment) { return of_alignment.second == i; };
-    if (std::any_of(other_sources_.begin(), other_sources_.end(), is_it)) continue;
-    const DriftSource& source = drift_.sources[i];
-    const bool is_a_whole = element_count(run_a_.shape_of(source.a)) == source.difference->elements;
-    return fmt::format(", and {} of {} elements of '{}', of which one run has '{}' as a part",
-                       source.difference->differing, source.difference->elements,
-                       is_a_whole ? source.called_a : source.called_b, is_a_whole ? source.called_b : source.called_a);
-  }
-  return "";
+  if (drift_.sources.size() == other_sources_.size()) return "";
+  const DriftSource& source = drift_.sources.front();  // those of the alignment come behind
+  const bool is_a_whole = element_count(run_a_.shape_of(source.a)) == source.difference->elements;
+  return fmt::format(", and {} of {} elements of '{}', of which one run has '{}' as a part",
+                     source.difference->differing, source.difference->elements,
+                     is_a_whole ? source.called_a : source.called_b, is_a_whole ? source.called_b : source.called_a);
 }
 
 std::optional<std::size_t> RunComparer::position_of(RecordedResult at, bool in_a) const {

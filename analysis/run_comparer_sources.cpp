@@ -45,6 +45,13 @@ bool is_known_weight(const RecordedRun& run, const std::string& id) {
   return run.is_stored(id) && !run.part_of(id) && is_float(run.type_of(id)) && !run.shape_of(id).empty();
 }
 
+/// In how many stretches a value lies that is cut along an axis.
+std::size_t stretches_along(std::size_t axis, const StoredTensor& all) {
+  const Shape& shape = all.shape();
+  return static_cast<std::size_t>(
+      element_count(Shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis))));
+}
+
 /// How many elements of `part` are those that `all` has along an axis from the element `done` of each stretch on, bit for
 /// bit; empty: it does not fit there, or more than `most_others` are not.
 std::optional<std::int64_t> elements_in_common(const StoredTensor& part, const StoredTensor& all, std::size_t axis,
@@ -53,8 +60,7 @@ std::optional<std::int64_t> elements_in_common(const StoredTensor& part, const S
   if (part.type() != all.type() || part.shape().size() != other.size() || part.size() == 0) return std::nullopt;
   other[axis] = part.shape()[axis];
   if (part.shape() != other) return std::nullopt;
-  const auto stretches =
-      static_cast<std::size_t>(element_count(Shape(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(axis))));
+  const std::size_t stretches = stretches_along(axis, all);
   const std::size_t of_all = all.size() / stretches, of_part = part.size() / stretches;
   if (of_part > of_all - done) return std::nullopt;
   const std::size_t width = bytes_per_element(all.type());
@@ -68,24 +74,27 @@ std::optional<std::int64_t> elements_in_common(const StoredTensor& part, const S
   return static_cast<std::int64_t>(part.size()) - others;
 }
 
-/// The values of the other run that have this share of the elements of this one in common, one after the other along an
-/// axis: one value is a copy. Of several, those that have all elements in common.
+/// Values of a run that are one of the other run, one after the other along an axis: one value is a copy.
+struct Parts {
+  std::vector<std::string> ids;
+  std::string differing;  ///< the first one that has other elements; empty: none has
+};
+
+/// The parts of a value among these values, each of which has this share of its elements in common with it; of several
+/// those that have most.
 /// Returns:   empty where there are none
-std::optional<std::vector<std::string>> parts_along(std::size_t axis, const StoredTensor& all, double least_share,
-                                                    const RecordedRun& other,
-                                                    const std::vector<std::string>& candidates) {
-  std::vector<std::string> parts;
-  std::int64_t elements = 0, stretches = 1;
-  for (std::size_t i = 0; i < axis; ++i) stretches *= all.shape()[i];
-  while (elements < static_cast<std::int64_t>(all.size())) {
-    const auto done = static_cast<std::size_t>(elements / stretches);
+std::optional<Parts> parts_along(std::size_t axis, const StoredTensor& all, double least_share,
+                                 const RecordedRun& other, const std::vector<std::string>& candidates) {
+  const std::size_t stretches = stretches_along(axis, all);
+  Parts parts;
+  for (std::size_t elements = 0; elements < all.size();) {
     const std::string* best = nullptr;
     double most = 0.0;
     for (const std::string& id : candidates) {
       if (!is_known_weight(other, id)) continue;
       const StoredTensor part = other.stored(id);
       const auto size = static_cast<double>(part.size());
-      const auto common = elements_in_common(part, all, axis, done,
+      const auto common = elements_in_common(part, all, axis, elements / stretches,
                                              static_cast<std::int64_t>(size * (1.0 - std::max(least_share, most))));
       if (!common || static_cast<double>(*common) <= most * size) continue;
       best = &id;
@@ -93,8 +102,9 @@ std::optional<std::vector<std::string>> parts_along(std::size_t axis, const Stor
       if (most == 1.0) break;
     }
     if (best == nullptr) return std::nullopt;
-    parts.push_back(*best);
-    elements += element_count(other.shape_of(*best));
+    if (most < 1.0 && parts.differing.empty()) parts.differing = *best;
+    parts.ids.push_back(*best);
+    elements += static_cast<std::size_t>(element_count(other.shape_of(*best)));
   }
   return parts;
 }
@@ -102,8 +112,7 @@ std::optional<std::vector<std::string>> parts_along(std::size_t axis, const Stor
 /// Values joined along an axis.
 StoredTensor joined_along(std::size_t axis, const RecordedRun& run, const std::vector<std::string>& ids,
                           const StoredTensor& like) {
-  std::size_t stretches = 1;
-  for (std::size_t i = 0; i < axis; ++i) stretches *= static_cast<std::size_t>(like.shape()[i]);
+  const std::size_t stretches = stretches_along(axis, like);
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < stretches; ++i)
     for (const std::string& id : ids) {
@@ -154,37 +163,24 @@ private:
         const auto found = parts_along(axis, all, least_share, other, parts);
         if (!found) continue;
         of_whole.insert(id);
-        of_parts.insert(found->begin(), found->end());
-        if (least_share < 1.0) note_difference(is_a_whole, id, all, axis, *found);
+        of_parts.insert(found->ids.begin(), found->ids.end());
+        if (!found->differing.empty()) note_difference(is_a_whole, id, all, axis, *found);
         break;
       }
     }
   }
 
   void note_difference(bool is_a_whole, const std::string& id, const StoredTensor& all, std::size_t axis,
-                       const std::vector<std::string>& parts) {
-    const StoredTensor joined = joined_along(axis, is_a_whole ? b_ : a_, parts, all);
-    const std::string& part = differing_part(is_a_whole ? b_ : a_, all, axis, parts);
+                       const Parts& parts) {
+    const StoredTensor joined = joined_along(axis, is_a_whole ? b_ : a_, parts.ids, all);
     DriftSource source;
-    source.a = is_a_whole ? id : part;
-    source.b = is_a_whole ? part : id;
+    source.a = is_a_whole ? id : parts.differing;
+    source.b = is_a_whole ? parts.differing : id;
     source.called_a = a_.called(source.a);
     source.called_b = b_.called(source.b);
     source.reader = reader_in(a_, source.a);
     source.difference = is_a_whole ? difference_of({all, joined}) : difference_of({joined, all});
     joined_.differing.push_back(std::move(source));
-  }
-
-  /// The first of the parts that has other elements.
-  static const std::string& differing_part(const RecordedRun& run, const StoredTensor& all, std::size_t axis,
-                                           const std::vector<std::string>& parts) {
-    std::int64_t elements = 0, stretches = 1;
-    for (std::size_t i = 0; i < axis; ++i) stretches *= all.shape()[i];
-    for (const std::string& id : parts) {
-      if (!elements_in_common(run.stored(id), all, axis, static_cast<std::size_t>(elements / stretches), 0)) return id;
-      elements += element_count(run.shape_of(id));
-    }
-    return parts.front();
   }
 
   static std::string reader_in(const RecordedRun& run, const std::string& id) {

@@ -56,9 +56,7 @@ std::vector<double> distances(const StoredTensor& exact, const StoredTensor& num
 /// Numbers by which programs mask scores: which of them makes no difference where the softmax that reads them is compared.
 bool are_masks(const Attribute& a, const Attribute& b) {
   const auto masks = [](const Attribute& attribute) {
-    const auto* number = std::get_if<double>(&attribute.value);
-    const auto* text = std::get_if<std::string>(&attribute.value);  // JSON has no infinite numbers
-    return (number != nullptr && *number <= least_mask) || (text != nullptr && *text == "-inf");
+    return !std::holds_alternative<std::int64_t>(attribute.value) && attribute.number().value_or(0.0) <= least_mask;
   };
   return masks(a) && masks(b);
 }

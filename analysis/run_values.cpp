@@ -78,8 +78,8 @@ std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::s
   return aligned_numbers(a.stored(id_a), b.stored(id_b), rows);
 }
 
-StoredTensor nearest_numbers(const Tensor<Ball>& exact) {
-  Tensor<double> numbers(exact.shape);
+StoredTensor nearest_numbers(const Tensor<Ball>& exact, const Shape& shape) {
+  Tensor<double> numbers(shape);
   std::transform(exact.values.begin(), exact.values.end(), numbers.values.begin(),
                  [](const Ball& ball) { return ball.hi; });
   return StoredTensor::from(numbers);

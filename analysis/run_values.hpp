@@ -47,8 +47,8 @@ std::map<std::string, std::string> following_from(const RecordedRun& run, const 
 /// The numbers of a value that both runs recorded, or the same part of them.
 std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::string& id_a, const RecordedRun& b,
                                               const std::string& id_b, const std::optional<AlignedRows>& rows);
-/// Certified values, rounded to double.
-StoredTensor nearest_numbers(const Tensor<Ball>& exact);
+/// Certified values, rounded to double, in a shape of as many elements.
+StoredTensor nearest_numbers(const Tensor<Ball>& exact, const Shape& shape);
 /// When certified values of two networks are those of one function.
 struct SameFunction {
   bool are_scores = false;     ///< as difference_of() has it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,12 +26,14 @@ struct NamedTrace {
   std::optional<double> predicted_rms = std::nullopt;
   bool is_promoted = false;                ///< one layer is computed otherwise than the arithmetic says
   std::vector<std::string> problems = {};  ///< of the file, in words
+  std::vector<std::string> lacks = {};     ///< outputs of the model that are not recorded
 };
 
 NamedTrace read_named(const LoadedModel& model, const std::string& file) {
   RecordedRunOfModel run = read_recorded(model.graph, model.sha256, file, model.inputs.value_or(Inputs()));
   require_finite_inputs(model.graph, run.trace.inputs, file);
   NamedTrace named{file, sha256_of_file(file), std::move(run.graph), std::move(run.trace)};
+  named.lacks = std::move(run.outputs_left_out);
   if (!run.unplaced.empty())
     named.problems.push_back(fmt::format(
         "Not compared: {} that may be of no layer of the model, or of several (first '{}').",
@@ -39,16 +42,13 @@ NamedTrace read_named(const LoadedModel& model, const std::string& file) {
 }
 
 /// Throws:    InvalidArgument where one run lacks an output of the model that another one has
-void require_same_outputs(const LoadedModel& model, const std::vector<std::string>& files) {
-  std::vector<std::vector<std::string>> lacking;
-  for (const std::string& file : files)
-    lacking.push_back(read_recorded(model.graph, model.sha256, file, model.inputs.value_or(Inputs())).outputs_left_out);
-  for (std::size_t i = 0; i < files.size(); ++i)
-    for (const std::string& output : lacking[i])
-      for (std::size_t other = 0; other < files.size(); ++other)
-        if (std::find(lacking[other].begin(), lacking[other].end(), output) == lacking[other].end())
+void require_same_outputs(const std::vector<std::shared_ptr<NamedTrace>>& runs) {
+  for (const auto& run : runs)
+    for (const std::string& output : run->lacks)
+      for (const auto& other : runs)
+        if (std::find(other->lacks.begin(), other->lacks.end(), output) == other->lacks.end())
           throw InvalidArgument(fmt::format("{}: the output '{}' is missing, which {} has; record it in both runs",
-                                            files[i], output, files[other]));
+                                            run->name, output, other->name));
 }
 
 /// The run that the first one of each option describes.
@@ -145,9 +145,11 @@ private:
 
   void list_traces() {
     model_ = load_for_run(settings_.files.front(), nullptr, settings_.files[1]);
-    require_same_outputs(model_, {settings_.files.begin() + 1, settings_.files.end()});
+    std::vector<std::shared_ptr<NamedTrace>> runs;  // their numbers stay in the files until they are judged
     for (std::size_t i = 1; i < settings_.files.size(); ++i)
-      makers_.push_back([this, i] { return read_named(model_, settings_.files[i]); });
+      runs.push_back(std::make_shared<NamedTrace>(read_named(model_, settings_.files[i])));
+    require_same_outputs(runs);
+    for (const auto& run : runs) makers_.push_back([run] { return std::move(*run); });
   }
 
   /// Finds out early what is wrong with --promote and --scalar.

@@ -22,6 +22,8 @@ struct Attribute {
   std::variant<std::monostate, bool, std::int64_t, double, std::string, List> value;
 
   bool is_none() const { return std::holds_alternative<std::monostate>(value); }
+  /// A real or whole number; infinite ones are the texts "inf" and "-inf". Empty: it is something else.
+  std::optional<double> number() const;
 };
 
 /// A tensor argument of a call.

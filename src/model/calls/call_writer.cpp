@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
@@ -106,13 +107,9 @@ namespace {
 }
 
 double real_of(std::string_view name, const Attribute& attribute) {
-  if (const auto* real = std::get_if<double>(&attribute.value)) return *real;
-  if (const auto* integer = std::get_if<std::int64_t>(&attribute.value)) return static_cast<double>(*integer);
-  if (const auto* text = std::get_if<std::string>(&attribute.value)) {
-    if (*text == "inf") return std::numeric_limits<double>::infinity();
-    if (*text == "-inf") return -std::numeric_limits<double>::infinity();
-  }
-  fail_type(name, "a number");
+  const std::optional<double> number = attribute.number();
+  if (!number) fail_type(name, "a number");
+  return *number;
 }
 
 std::int64_t integer_of(std::string_view name, const Attribute& attribute) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 
 #include "driftbound/model/onnx_catalogue.hpp"
@@ -8,6 +9,7 @@
 #include "model/text.hpp"
 
 namespace driftbound {
+
 namespace {
 
 using calls::CallRule;
@@ -35,6 +37,14 @@ bool is_of_onnx(std::string_view name) {
 }
 
 }  // namespace
+
+std::optional<double> Attribute::number() const {
+  if (const auto* real = std::get_if<double>(&value)) return *real;
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr || (*text != "inf" && *text != "-inf")) return std::nullopt;
+  return *text == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+}
 
 CallMeaning meaning_of(const RecordedCall& call) {
   calls::CallWriter writer(call);
