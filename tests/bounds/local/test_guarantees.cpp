@@ -243,6 +243,17 @@ TEST_CASE("values that are not finite have no bound, and neither has what they r
   CHECK(bound_of(op::MatMul{}, {{{1, 1}, {infinity}}, {{1}, {0.0}}}, 0.0) == infinity);
 }
 
+TEST_CASE("a difference inside an op has a bound up to where its rounding may overflow") {
+  const auto bound_of_masked = [](double score) {
+    const OneNode one = one_node(op::MaskedSoftmax{-1, {1, 2}, {true, true}},
+                                 {{{1, 2}, {-static_cast<double>(std::numeric_limits<float>::max()), score}}},
+                                 {{1, 2}, {0.0, 1.0}}, cpu_arithmetic("fp32", blocked));
+    return find_bound(bounds_of(one).local, BoundKind::componentwise)->values.values[0];
+  };
+  CHECK(bound_of_masked(2.0) < 1e-30);
+  CHECK(bound_of_masked(1e32) == infinity);
+}
+
 TEST_CASE("a trace that does not fit the graph is refused by name") {
   Chain chain = tanh_chain(float_arithmetic(blocked));
   chain.trace.layers[1].output = StoredTensor::from(Tensor<float>{{1, 3}, {0.0f, 0.0f, 0.0f}});
