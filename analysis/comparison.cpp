@@ -142,6 +142,9 @@ void add_from_input(LayerSummary& alone, LayerSummary&& of_network, double thres
   alone.kappa = of_network.kappa;
   alone.checked = std::max(alone.checked, std::min(alone.compared, decided_values(alone.accumulated)));
   if (alone.explained_by.empty()) alone.explained_by = of_network.explained_by;
+  // What its operands make infinite is no fault of the layer.
+  if (alone.record && alone.local.non_finite == 0 && alone.accumulated.non_finite <= alone.record->infinite)
+    alone.accumulated.non_finite = 0;
   const bool is_alone_decided = has_deciding_bounds(alone.local);
   alone.status = worse(alone.status, status_of(alone.accumulated, threshold, !is_alone_decided));
 }

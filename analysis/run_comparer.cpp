@@ -166,7 +166,8 @@ std::optional<std::int64_t> RunComparer::row_before_parting(const AlignedResult&
 
 void RunComparer::name_what_is_alone() {
   const auto name = [&](const RecordedRun& run, const LayersOf& layers, const std::vector<RecordedResult>& results,
-                        const std::set<std::string>& of_both, const std::map<std::string, std::string>& from) {
+                        const std::set<std::string>& of_both, const std::map<std::string, std::string>& from,
+                        const std::map<std::string, std::string>& behind_end) {
     const std::set<std::string> leads = leading_to(run, of_both);
     std::set<std::string> computed = of_both;
     for (const RecordedResult& at : results) computed.insert(id_of(run, at));
@@ -180,7 +181,8 @@ void RunComparer::name_what_is_alone() {
         one.reason = complaint_of(*layer);
       }
       const std::string& id = *record.results[at.result];
-      one.is_result = at.result == 0 && is_float(run.type_of(id)) && read.count(id) == 0 && !is_of_longer_run(record);
+      const bool may_be_longer = is_of_longer_run(record) && (behind_end.count(id) == 0 || has_positions());
+      one.is_result = at.result == 0 && is_float(run.type_of(id)) && read.count(id) == 0 && !may_be_longer;
       const auto source = from.find(id);
       one.follows_unknown = source != from.end() && leads.count(id) == 0 && !drift_.parting;
       if (one.follows_unknown && one.reason.empty())
@@ -195,13 +197,37 @@ void RunComparer::name_what_is_alone() {
     of_a.insert(id_of(run_a_, one.a));
     of_b.insert(id_of(run_b_, one.b));
   }
-  drift_.only_a = name(run_a_, layers_a_, alignment_.only_a, of_a, from_unmatched_a_);
-  drift_.only_b = name(run_b_, layers_b_, alignment_.only_b, of_b, from_unmatched_b_);
+  // What one run computes from numbers that the other one ends with is no later step, which begins with tokens.
+  const auto read_by_floats = [](const RecordedRun& run, const std::set<std::string>& of_both,
+                                 const std::vector<RecordedResult>& alone) {
+    std::set<std::string> floats;
+    const auto add = [&](const std::string& id) {
+      if (is_float(run.type_of(id))) floats.insert(id);
+    };
+    std::for_each(of_both.begin(), of_both.end(), add);
+    for (const RecordedResult& at : alone) add(id_of(run, at));
+    return read_in(run, floats);
+  };
+  const std::set<std::string> read_a = read_by_floats(run_a_, of_a, alignment_.only_a);
+  const std::set<std::string> read_b = read_by_floats(run_b_, of_b, alignment_.only_b);
+  std::vector<std::string> ends_of_b, ends_of_a;  // by their names in the other run
+  for (const AlignedResult& one : alignment_.results) {
+    if (read_b.count(id_of(run_b_, one.b)) == 0) ends_of_b.push_back(id_of(run_a_, one.a));
+    if (read_a.count(id_of(run_a_, one.a)) == 0) ends_of_a.push_back(id_of(run_b_, one.b));
+  }
+  drift_.only_a =
+      name(run_a_, layers_a_, alignment_.only_a, of_a, from_unmatched_a_, following_from(run_a_, ends_of_b, true));
+  drift_.only_b =
+      name(run_b_, layers_b_, alignment_.only_b, of_b, from_unmatched_b_, following_from(run_b_, ends_of_a, true));
+}
+
+bool RunComparer::has_positions() const {
+  return drift_.parting || (drift_.rows && drift_.rows->positions);
 }
 
 bool RunComparer::is_of_longer_run(const Record& record) const {
   if (alignment_.has_other_texts) return false;
-  if (drift_.parting || (drift_.rows && drift_.rows->positions)) return true;
+  if (has_positions()) return true;
   return std::any_of(drift_.ops.begin(), drift_.ops.end(), [&](const DriftOp& op) {
     return op.module == record.module && (op.op == record.op || op.op_b == record.op);
   });

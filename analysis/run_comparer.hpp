@@ -52,6 +52,8 @@ private:
   void name_what_is_alone();
   /// Whether a run may have a result of this record alone because it goes on longer, with other tokens or more of them.
   bool is_of_longer_run(const Record& record) const;
+  /// Whether it is known which positions of texts the runs have, or where they part.
+  bool has_positions() const;
   /// What a run's own report finds in ops that are not compared, such as casts.
   void add_others(const JudgedRun& run, std::string_view which);
 

@@ -55,23 +55,21 @@ std::vector<double> distances(const StoredTensor& exact, const StoredTensor& num
 
 /// Numbers by which programs mask scores: which of them makes no difference where the softmax that reads them is compared.
 bool are_masks(const Attribute& a, const Attribute& b) {
-  const auto masks = [](const Attribute& attribute) {
-    return !std::holds_alternative<std::int64_t>(attribute.value) && attribute.number().value_or(0.0) <= least_mask;
-  };
+  const auto masks = [](const Attribute& attribute) { return attribute.number().value_or(0.0) <= least_mask; };
   return masks(a) && masks(b);
 }
 
 /// "eps is 1e-06, and 1e-05 in the first run"; empty where the arguments are alike.
 /// `are_other_steps`: the runs compute the same positions in different steps. A step of one query sees all keys that there
-/// are, and needs no causal mask.
+/// are, and needs no causal mask. `are_scores`: nothing but softmax and attention reads the result.
 std::string other_argument(const Record& a, const Record& b, const std::optional<AlignedRows>& rows,
-                           bool are_other_steps) {
+                           bool are_other_steps, bool are_scores) {
   if (a.op != b.op) return "";
   for (const auto& [name, of_b] : b.attributes) {
     const auto found = a.attributes.find(name);
     if (name == "generator") continue;  // its state is not recorded
     if (name == "is_causal" && are_other_steps) continue;
-    if (name == "value" && found != a.attributes.end() && are_masks(found->second, of_b)) continue;
+    if (name == "value" && are_scores && found != a.attributes.end() && are_masks(found->second, of_b)) continue;
     if (found != a.attributes.end() && !are_alike(found->second, of_b, rows))
       return fmt::format("{} is {}, and {} in the first run", name, text_of(of_b), text_of(found->second));
   }
@@ -98,8 +96,8 @@ void RunComparer::settle_op(std::size_t i) {
                                     drawn_.count(i) == 0 && follow_choice_.count(i) == 0;
   if (one.operands == OperandsAre::other && !evidence.are_other_steps && !alignment_.has_other_texts) {
     evidence.other_function = fmt::format("its operand {} is another value in the second run", one.other_slot);
-  } else if (const std::string argument =
-                 other_argument(record_a, record_b, alignment_.rows_of(one), !alignment_.steps.empty());
+  } else if (const std::string argument = other_argument(record_a, record_b, alignment_.rows_of(one),
+                                                         !alignment_.steps.empty(), scores_.count(i) != 0);
              !argument.empty() && !(evidence.are_other_steps && !is_float(run_b_.type_of(id_of(run_b_, one.b))))) {
     // Positions of a step are counted from where it begins.
     evidence.other_function = "the runs compute other functions: " + argument;

@@ -6,14 +6,14 @@
 
 namespace driftbound::analysis {
 
-/// Scores from here down are masked.
-inline constexpr double least_mask = -1e4;
+/// Scores from here down are masked: programs add masks of -10^4 and less to scores, and no score is as large.
+inline constexpr double least_mask = -5e3;
 
 /// How far the same value of two runs, x in the first and y in the second, is apart.
 struct RunDifference {
   std::int64_t elements = 0;
   std::int64_t differing = 0;  ///< not the same number: signs of zeros apart
-  std::int64_t masked = 0;  ///< of scores: other numbers of -10^4 or less in both runs, which do not count as differing
+  std::int64_t masked = 0;  ///< of scores: other numbers of -5000 or less in both runs, which do not count as differing
   std::int64_t rows = 0;    ///< along the last axis
   std::int64_t identical_rows = 0;
   double largest = 0.0;     ///< max |y - x|, of finite elements
@@ -34,7 +34,7 @@ struct RunDifference {
   /// a large number do not count.
   double relative() const;
 };
-/// `are_scores`: nothing but softmax and attention reads them, and elements of -10^4 or less in both runs are masked.
+/// `are_scores`: nothing but softmax and attention reads them, and elements of -5000 or less in both runs are masked.
 /// Source:    docs/theory.md T-137
 RunDifference difference_of(const AlignedNumbers& numbers, bool are_scores = false);
 

@@ -55,7 +55,8 @@ std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> i
   return ids;
 }
 
-std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids) {
+std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids,
+                                                  bool through_floats_alone) {
   std::map<std::string, std::string> from;
   for (const std::string& id : ids)
     if (is_float(run.type_of(id))) from[id] = id;
@@ -65,7 +66,7 @@ std::map<std::string, std::string> following_from(const RecordedRun& run, const 
       if (found == from.end()) continue;
       const std::string source = found->second;
       for (const std::optional<std::string>& id : record.results)
-        if (id) from.emplace(*id, source);
+        if (id && (!through_floats_alone || is_float(run.type_of(*id)))) from.emplace(*id, source);
     }
   return from;
 }

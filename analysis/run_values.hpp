@@ -41,8 +41,10 @@ bool reads_integers_alone(const RecordedRun& run, const Record& record);
 std::set<std::string> read_in(const RecordedRun& run, const std::set<std::string>& computed);
 /// The values of a run from which one of these follows, and these.
 std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> ids);
-/// By id: which of these values from outside, of floating-point numbers, a value of the run follows from.
-std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids);
+/// By id: which of these values of floating-point numbers a value of the run follows from. `through_floats_alone`: by
+/// values of floating-point numbers, and no choices.
+std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids,
+                                                  bool through_floats_alone = false);
 
 /// The numbers of a value that both runs recorded, or the same part of them.
 std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::string& id_a, const RecordedRun& b,

@@ -250,6 +250,42 @@ def test_masks_by_infinity_and_by_the_least_number_with_scales_elsewhere(tmp_pat
         assert drift.verdict == "expected", drift.text
 
 
+def attending(mask, fault=0.0):
+    """Attention of 2 rows of 6 positions with a mask that is added to scores."""
+    q, k, v = (torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(n)) for n in (7, 8, 9))
+    shares = (q @ k.transpose(-1, -2) / math.sqrt(12) + mask).softmax(-1)
+    return torch.stack([shares[0], shares[1] * (1.0 + fault)]) @ v
+
+
+def causal(count, least):
+    return torch.full((count, count), least).triu(1)[None]
+
+
+def test_masks_of_ten_thousand_and_of_infinity_that_are_added_are_expected(tmp_path):
+    for drift in both_ways(tmp_path, lambda: attending(causal(6, -1e4)), lambda: attending(causal(6, -math.inf))):
+        assert drift.verdict == "expected", drift.text
+
+
+@pytest.mark.parametrize("fault", [0.0, 1e-3])
+def test_masks_that_add_up_to_infinity_are_masks(tmp_path, fault):
+    seen = torch.tensor([[1.0] * 4 + [0.0] * 2, [1.0] * 6])
+
+    def added():
+        return attending(causal(6, LEAST) + (1.0 - seen)[:, None, :] * LEAST)
+
+    def limited():
+        return attending((causal(6, LEAST) + (1.0 - seen)[:, None, :] * LEAST).clamp(min=LEAST), fault)
+
+    for drift in both_ways(tmp_path, added, limited):
+        assert drift.verdict == ("bug" if fault else "expected"), drift.text
+
+
+def test_what_one_run_goes_on_to_compute_is_not_expected(tmp_path):
+    for drift in both_ways(tmp_path, lambda: attending(causal(6, -1e4)), lambda: 1.001 * attending(causal(6, -1e4))):
+        assert drift.verdict == "undecided", drift.text
+        assert "it is a result of the run, and the other run has none" in drift.text.replace("\n", " ")
+
+
 class Wrong(torch.utils._python_dispatch.TorchDispatchMode):
     """Replaces what a norm gives."""
 

@@ -15,6 +15,7 @@
 #include "driftbound/model/layout.hpp"
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/num/format.hpp"
 #include "model/shapes.hpp"
 #include "model/text.hpp"
 #include "model/variant.hpp"
@@ -107,6 +108,11 @@ std::optional<double> result_of_infinite(const Graph& steps, std::vector<double>
     numbers[node.output] = *result;
   }
   return numbers[steps.outputs.front()];
+}
+
+/// Whether one of two numbers is the least one of the format, as a mask is, and their sum rounds to minus infinity.
+bool is_masked_beyond(double x, double y, const Format& f) {
+  return std::min(x, y) == -f.largest && round_to(x + y, f, Rounding::nearest_even) == -HUGE_VAL;
 }
 
 /// Where the element of an operand lies that belongs to an element of a result it is broadcast to. BroadcastIndex without
@@ -519,10 +525,13 @@ private:
     return segment;
   }
 
-  /// Takes the samples out whose operands are not finite, where the result is what IEEE arithmetic makes of them.
+  /// Takes the samples out whose operands are not finite, where the result is what IEEE arithmetic makes of them; and
+  /// those where a mask and another number add up to minus infinity.
   void set_infinite_aside(const Op& op, std::vector<StoredTensor>& tensors, StoredTensor& result, Numbers& samples) {
     const auto is_finite = [](const StoredTensor& tensor) { return !is_float(tensor.type()) || tensor.all_finite(); };
-    if (std::all_of(tensors.begin(), tensors.end(), is_finite) && has_finite_constants()) return;
+    const bool reads_finite = std::all_of(tensors.begin(), tensors.end(), is_finite) && has_finite_constants();
+    if (reads_finite && is_finite(result)) return;
+    const std::optional<FormatId> id = float_format(result.type());
     std::vector<std::vector<double>> numbers;
     for (const StoredTensor& tensor : tensors) numbers.push_back(tensor.to_double().values);
     const std::vector<double> computed = result.to_double().values;
@@ -531,10 +540,14 @@ private:
       std::vector<double> operands;
       for (const std::vector<double>& values : numbers) operands.push_back(values[s]);
       operands = with_constants(operands);
-      if (std::all_of(operands.begin(), operands.end(), [](double x) { return std::isfinite(x); })) continue;
-      const std::optional<double> expected = result_of_infinite(op, operands);
-      const bool reads_infinite = expected && !(std::holds_alternative<op::Choice>(op) && std::isfinite(*expected));
-      keeps[s] = !(reads_infinite && are_same(*expected, computed[s]));
+      if (std::all_of(operands.begin(), operands.end(), [](double x) { return std::isfinite(x); })) {
+        const bool may_be_masks = std::holds_alternative<op::Add>(op) && id && computed[s] == -HUGE_VAL;
+        keeps[s] = !(may_be_masks && is_masked_beyond(operands[0], operands[1], format(*id)));
+      } else {
+        const std::optional<double> expected = result_of_infinite(op, operands);
+        const bool reads_infinite = expected && !(std::holds_alternative<op::Choice>(op) && std::isfinite(*expected));
+        keeps[s] = !(reads_infinite && are_same(*expected, computed[s]));
+      }
       coverage_.infinite += keeps[s] ? 0 : 1;
     }
     for (StoredTensor& tensor : tensors) tensor = kept(tensor, keeps);

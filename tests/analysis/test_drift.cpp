@@ -390,7 +390,7 @@ TEST_CASE("What one run alone ends with, and numbers that are finite in neither 
 
 TEST_CASE("What follows in one run alone from numbers that the other one does not have is undecided") {
   const TemporaryFolder folder;
-  const auto write = [&](const char* name, bool goes_on, bool has_cache) {
+  const auto write = [&](const char* name, bool goes_on, bool has_cache, bool reads_again = false) {
     RecordingWriter writer;
     const Matrix x = rows_of_input(4);
     Matrix y = x;
@@ -405,17 +405,18 @@ TEST_CASE("What follows in one run alone from numbers that the other one does no
     if (has_cache) writer.value("cache", StoredTensor::from(cache));
     if (goes_on) {
       writer.value("z", StoredTensor::from(z));
-      writer.record("aten::relu", {has_cache ? "cache" : "y"}, {"z"}, {}, "act");
+      writer.record("aten::relu", {has_cache ? "cache" : reads_again ? "x" : "y"}, {"z"}, {}, "act");
     }
     writer.write(folder.file(name));
     return folder.file(name);
   };
   const RecordedRun one_call(write("one.safetensors", false, false)), two(write("two.safetensors", true, false)),
-      cached(write("cached.safetensors", true, true));
+      again(write("again.safetensors", true, false, true)), cached(write("cached.safetensors", true, true));
   const auto drift_between = [](const RecordedRun& a, const RecordedRun& b) {
     return compare_runs(judge_run_alone(a, options()), judge_run_alone(b, options()), options());
   };
-  CHECK(drift_between(one_call, two).verdict == DriftVerdict::expected);
+  CHECK(drift_between(one_call, again).verdict == DriftVerdict::expected);  // another call of the module
+  CHECK(drift_between(one_call, two).verdict == DriftVerdict::undecided);   // what is behind the other run's end
   for (const RunsDrift& drift : {drift_between(one_call, cached), drift_between(cached, one_call)}) {
     CHECK(drift.verdict == DriftVerdict::undecided);
     REQUIRE(drift.alone);

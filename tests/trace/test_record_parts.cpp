@@ -469,6 +469,27 @@ TEST_CASE("An infinite result that IEEE arithmetic does not give stays among tho
   CHECK(coverage[0].infinite == 1);
 }
 
+TEST_CASE("A mask and another number may add up to minus infinity, which no other sum may") {
+  const TemporaryFolder folder;
+  constexpr double least = -std::numeric_limits<float>::max();
+  RecordingWriter writer;
+  // The last sum rounds to the least number; that of large numbers is no mask; that of a mask and 1 overflows nowhere.
+  writer.value("x", in_float32(Tensor<double>({6}, {least, least, -1e32, least, 0.75 * least, least})));
+  writer.value("y", in_float32(Tensor<double>({6}, {least, -2e31, least, 1.0, 0.75 * least, -1.0})));
+  const Tensor<double> sums({6},
+                            {minus_infinity, minus_infinity, minus_infinity, minus_infinity, minus_infinity, least});
+  writer.value("z", in_float32(sums));
+  writer.record("aten::add", {"x", "y"}, {"z"}, {{"alpha", 1}});
+  writer.write(folder.path() / "run.safetensors");
+  std::vector<std::int64_t> places;
+  const auto coverage = cut_record(RecordedRun(folder.path() / "run.safetensors"), 0, {}, [&](RecordPart&& part) {
+    places.insert(places.end(), part.places.begin(), part.places.end());
+    return true;
+  });
+  CHECK(places == std::vector<std::int64_t>{3, 4, 5});
+  CHECK(coverage[0].infinite == 3);
+}
+
 TEST_CASE("What cannot be judged says why") {
   const TemporaryFolder folder;
   Numbers numbers;
