@@ -46,7 +46,8 @@ struct DriftOp {
   std::optional<double> from_input_a, from_input_b;  ///< largest errors from the input on
   std::string kernel_a, kernel_b;  ///< what gives all bits of each run, in words; empty: not found, or no product
   bool have_one_kernel_each =
-      false;  ///< `kernel_a` is one kernel and gives every number of its run; so does `kernel_b`
+      false;                         ///< `kernel_a` is one kernel and gives every number of its run; so does `kernel_b`
+  bool has_several_kernels = false;  ///< it takes several kernels to give all bits of one run
   std::optional<double> apart_at_most;  ///< of outputs: what any two runs of these arithmetics differ by at most
   DriftVerdict verdict = DriftVerdict::expected;
   std::string reason;  ///< one sentence

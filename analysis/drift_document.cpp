@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -111,11 +113,14 @@ std::vector<std::size_t> shown_ops(const RunsDrift& drift) {
 
 Table table_of(const RunsDrift& drift, const std::vector<std::size_t>& shown) {
   Table table{{{"#", 3},
-               {"value", 34, true},
+               {"value", 30, true},
                {"apart", 8},
+               {"rms", 8},
+               {"relative", 8},
                {"ulps", 7},
-               {"same rows", 9},
+               {"same", 5},
                {"adds", 8},
+               {"inherits", 8},
                {"run 1", 5, true},
                {"run 2", 5, true},
                {"verdict", 10, true}}};
@@ -129,12 +134,15 @@ Table table_of(const RunsDrift& drift, const std::vector<std::size_t>& shown) {
         static_cast<std::int64_t>(i + 1),
         Name{op.name},
         is_known ? Cell(Number{difference.largest, Form::error}) : Cell(),
+        is_known ? Cell(Number{difference.rms, Form::error}) : Cell(),
+        is_known ? Cell(Number{difference.relative(), Form::error}) : Cell(),
         is_known ? Cell(Number{difference.ulps, Form::ratio}) : Cell(),
         is_known && difference.rows > 0
             ? Cell(Number{static_cast<double>(difference.identical_rows) / static_cast<double>(difference.rows),
                           Form::percent})
             : Cell(),
         Number{op.introduced(), Form::error},
+        Number{op.propagated(), Form::error},
         op.a,
         op.b,
         std::string(name_of(op.verdict))};
@@ -157,10 +165,15 @@ std::string alignment_text(const RunsDrift& drift) {
   return text;
 }
 
-/// "evidence of it (p = 1e-9)"
+/// "p = 1e-9"; a probability that is 0 in double is smaller than every number there.
+std::string probability_text(double p) {
+  return p > 0.0 ? fmt::format("p = {}", brief(p)) : "p < 1e-300";
+}
+
+/// "evidence (p = 1e-9)"
 std::string evidence_text(double p) {
   constexpr double small = 1e-3;
-  return fmt::format("{} (p = {})", p < small ? "evidence" : "no evidence", brief(p));
+  return fmt::format("{} ({})", p < small ? "evidence" : "no evidence", probability_text(p));
 }
 
 std::string text_of(const DriftNoise& one) {
@@ -169,13 +182,13 @@ std::string text_of(const DriftNoise& one) {
                                                   : fmt::format("{} of {} rows", noise.rows, noise.all_rows);
   if (noise.repeated_rows > 0) rows += fmt::format(" ({} repeat others)", noise.repeated_rows);
   std::string text = fmt::format(
-      "Noise of '{}'{}, {} of {} columns, {:.2g} % of the elements differ: {:.1f} % of the covariance lies off the "
+      "Noise of '{}'{}, {} of {} columns, {:.3g} % of the elements differ: {:.1f} % of the covariance lies off the "
       "diagonal, {:.1f} % if columns were independent: {} of correlation; largest eigenvalue {}, the edge of "
       "independent normal ones {}",
       one.name, one.cast.empty() ? "" : " cast to " + one.cast, rows, noise.columns, 100.0 * noise.differing,
       100.0 * noise.off_share, 100.0 * noise.off_share_if_independent, evidence_text(noise.p_correlation),
       brief(noise.largest_eigenvalue), brief(noise.edge));
-  if (noise.p_eigenvalue) text += fmt::format(" (p = {})", brief(*noise.p_eigenvalue));
+  if (noise.p_eigenvalue) text += fmt::format(" ({})", probability_text(*noise.p_eigenvalue));
   return text + fmt::format("; mean {}: {} of a bias; mean away from zero {}: {} of a bias {} zero.",
                             error_text(noise.mean), evidence_text(noise.p_mean), error_text(noise.mean_outward),
                             evidence_text(noise.p_outward), noise.mean_outward < 0.0 ? "toward" : "away from");
@@ -234,7 +247,14 @@ std::string kernels_of(const RunsDrift& drift) {
   const auto others = std::count_if(drift.ops.begin(), drift.ops.end(), is_other);
   if (explained == 0) return "";
   std::string text = fmt::format("Kernels: all bits of {} values are explained in both runs", explained);
-  if (others == 0) return text + ", by the same kernels.";
+  if (others == 0) {
+    const auto mixed = std::count_if(drift.ops.begin(), drift.ops.end(),
+                                     [&](const DriftOp& op) { return is_explained(op) && op.has_several_kernels; });
+    return text + ", by the same kernels" +
+           (mixed > 0 ? fmt::format(", {} of them by several, which need not be those of the same elements", mixed)
+                      : "") +
+           ".";
+  }
   const DriftOp& first = *std::find_if(drift.ops.begin(), drift.ops.end(), is_other);
   return text + fmt::format(", {} of them by other kernels. The first is '{}': {} in the first run, {} in the second.",
                             others, shorten(first.name, 60), first.kernel_a, first.kernel_b);
@@ -247,6 +267,25 @@ std::string cause_of(const DriftSource& source) {
   if (source.rounded_to.empty()) return "";
   return fmt::format(": those of the {} run are rounded to {}{}", source.is_first_rounded ? "first" : "second",
                      source.rounded_to, source.is_declared ? ", as their type says" : ", which no type says");
+}
+
+/// One sentence of all values that one run has in a narrower type, and one of each other value from outside.
+void add_sources(const std::vector<DriftSource>& sources, const std::function<void(std::string, Style)>& add) {
+  std::map<std::string, std::vector<std::string>> alike;  // names, by what the values have in common
+  for (const DriftSource& source : sources)
+    if (source.is_declared) alike[cause_of(source)].push_back(source.called_a);
+  for (const auto& [cause, names] : alike)
+    if (names.size() > 1)
+      add(fmt::format("The numbers of {} values from outside differ{}: {}.", names.size(), cause, list_of(names)),
+          Style::plain);
+  for (const DriftSource& source : sources) {
+    if (source.is_declared && alike[cause_of(source)].size() > 1) continue;
+    const std::string other =
+        source.called_a == source.called_b ? "" : fmt::format(" ('{}' in the second run)", source.called_b);
+    add(fmt::format("The numbers of '{}'{} differ in {} of {} elements{}; '{}' reads them first.", source.called_a,
+                    other, source.difference->differing, source.difference->elements, cause_of(source), source.reader),
+        source.is_drifted || source.is_declared ? Style::plain : Style::wrong);
+  }
 }
 
 Section remarks_of(const RunsDrift& drift) {
@@ -269,12 +308,7 @@ Section remarks_of(const RunsDrift& drift) {
     add(fmt::format("Rows: {} of the second run's {} are rows of the first run's {}, by their inputs.", known,
                     drift.rows->b, drift.rows->a));
   }
-  for (const DriftSource& source : drift.sources)
-    add(fmt::format(
-            "The numbers of '{}' ('{}' in the second run) differ in {} of {} elements{}; '{}' reads them first.",
-            source.called_a, source.called_b, source.difference->differing, source.difference->elements,
-            cause_of(source), source.reader),
-        source.is_drifted || source.is_declared ? Style::plain : Style::wrong);
+  add_sources(drift.sources, add);
   if (!drift.sources_only_a.empty())
     add(fmt::format("Values from outside in the first run alone: {}.", list_of(drift.sources_only_a)));
   if (!drift.sources_only_b.empty())
@@ -283,7 +317,7 @@ Section remarks_of(const RunsDrift& drift) {
     add(fmt::format("The runs depart at '{}'{}.", drift.ops[*drift.first].name,
                     drift.ops[*drift.first].has_same_operands ? ", on the same operands" : ""));
   if (const std::string text = kernels_of(drift); !text.empty()) add(text);
-  if (drift.amplifies && drift.amplification > 2.0)
+  if (drift.amplifies && drift.amplification > 1.0)
     add(fmt::format("'{}' amplifies most: its relative difference is {} times that of what it reads.",
                     drift.ops[*drift.amplifies].name, brief(drift.amplification)));
   for (std::string& text : texts_of(drift.decisions)) add(std::move(text));
@@ -296,8 +330,8 @@ Section remarks_of(const RunsDrift& drift) {
 Json json_of_difference(const RunDifference& d) {
   return object("elements"_key = d.elements, "differing"_key = d.differing, "rows"_key = d.rows,
                 "identical_rows"_key = d.identical_rows, "largest"_key = d.largest, "rms"_key = d.rms,
-                "ulps"_key = d.ulps, "scale"_key = d.scale, "worst"_key = d.worst, "first"_key = d.worst_a,
-                "second"_key = d.worst_b, "not_finite_first"_key = d.not_finite_a,
+                "relative"_key = d.relative(), "ulps"_key = d.ulps, "scale"_key = d.scale, "worst"_key = d.worst,
+                "first"_key = d.worst_a, "second"_key = d.worst_b, "not_finite_first"_key = d.not_finite_a,
                 "not_finite_second"_key = d.not_finite_b, "mean"_key = d.mean, "mean_error"_key = d.mean_error);
 }
 
@@ -442,6 +476,7 @@ Table records_of(const DriftReport& report) {
                {"differing"},
                {"largest"},
                {"rms"},
+               {"relative"},
                {"ulps"},
                {"introduced"},
                {"propagated"},
@@ -452,10 +487,10 @@ Table records_of(const DriftReport& report) {
   for (std::size_t i = 0; i < report.drifts.size(); ++i)
     for (const DriftOp& op : report.drifts[i].ops) {
       const RunDifference d = op.difference.value_or(RunDifference());
-      table.rows.push_back(
-          {{Name{report.runs[i + 1].file}, Name{op.name}, op.op_b, d.elements, d.differing, Number{d.largest},
-            Number{d.rms}, Number{d.ulps}, Number{op.introduced()}, Number{op.propagated()}, std::string(name_of(op.a)),
-            std::string(name_of(op.b)), std::string(name_of(op.verdict)), Name{op.reason}}});
+      table.rows.push_back({{Name{report.runs[i + 1].file}, Name{op.name}, op.op_b, d.elements, d.differing,
+                             Number{d.largest}, Number{d.rms}, Number{d.relative()}, Number{d.ulps},
+                             Number{op.introduced()}, Number{op.propagated()}, std::string(name_of(op.a)),
+                             std::string(name_of(op.b)), std::string(name_of(op.verdict)), Name{op.reason}}});
     }
   return table;
 }

@@ -64,13 +64,21 @@ void add_op(DriftOp op, const std::vector<const RunDifference*>& operands, RunsD
 
 namespace {
 
-/// "fp32, in one chain"; where it takes several kernels to give all bits, in alphabetical order: "… or …".
+/// "fp32, in one chain"; where it takes several kernels to give all bits, in alphabetical order: "… in some elements, and …
+/// in others".
 std::string kernel_of(const LayerSummary* layer) {
   if (layer == nullptr || !layer->kernel || !layer->kernel->kernel) return "";
   const KernelFinding& finding = *layer->kernel;
   std::set<std::string> texts = {describe(*finding.kernel, finding.k)};
   for (const KernelShare& other : finding.others) texts.insert(describe(other.kernel, finding.k));
-  return fmt::format("{}", fmt::join(texts, " or "));
+  std::string text = *texts.begin();
+  for (auto other = std::next(texts.begin()); other != texts.end(); ++other)
+    text += fmt::format("{}, and {} in others", other == std::next(texts.begin()) ? " in some elements" : "", *other);
+  return text;
+}
+
+bool has_several_kernels(const LayerSummary* layer) {
+  return layer != nullptr && layer->kernel && !layer->kernel->others.empty();
 }
 
 /// Whether one kernel gives every number of a result.
@@ -82,6 +90,9 @@ bool has_one_kernel(const LayerSummary* layer) {
 /// "; the bits are those of this kernel in the first run: …, and of this one in the second: …"
 std::string kernels_text(const DriftOp& op) {
   if (op.kernel_a.empty() || op.kernel_b.empty()) return "";
+  if (op.kernel_a == op.kernel_b && op.has_several_kernels)
+    return fmt::format(
+        "; all bits of both runs are those of the same kernels, not of the same elements in each run: {}", op.kernel_a);
   if (op.kernel_a == op.kernel_b)
     return fmt::format("; all bits of both runs are those of one kernel: {}", op.kernel_a);
   return fmt::format("; {} kernels: all bits are those of {} in the first run, and of {} in the second{}",
@@ -98,6 +109,7 @@ void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
   op.kernel_a = kernel_of(a);
   op.kernel_b = kernel_of(b);
   op.have_one_kernel_each = has_one_kernel(a) && has_one_kernel(b);
+  op.has_several_kernels = has_several_kernels(a) || has_several_kernels(b);
   const auto take = [](const LayerSummary* layer, Status& status, double& error, std::optional<double>& from_input) {
     if (layer == nullptr) return;
     status = layer->status;
@@ -169,7 +181,11 @@ std::string bug_of(const DriftOp& op, const OpEvidence& evidence) {
   if (!evidence.other_function.empty() && differs) return evidence.other_function;
   if (op.as_b == Status::violated && evidence.rounded_numbers.empty())
     return numbers_of_the_other(evidence) + "are not those of the " + (evidence.is_as_a ? "first" : "second") +
-           " run's function: " + evidence.complaint_as_b;
+           " run's function: " + evidence.complaint_as_b +
+           (evidence.mixes_rows.empty() ? ""
+                                        : fmt::format("; rows answer to other rows by way of '{}', which has no rows "
+                                                      "and is made of all of them",
+                                                      evidence.mixes_rows));
   return evidence.answers_to_rows;
 }
 
@@ -302,7 +318,10 @@ void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
         "no rows of the first run's numbers are near those of the second: they lie otherwise, or have nothing to do "
         "with each other");
   if (op.difference && evidence.is_choice) {
-    const std::string count = fmt::format("{} of {} choices differ", op.difference->differing, op.difference->elements);
+    const std::string count = fmt::format("{} of {} {} differ", op.difference->differing, op.difference->elements,
+                                          evidence.is_of_truths ? "truth values" : "choices");
+    if (op.has_same_operands && evidence.is_of_truths)
+      return is(DriftVerdict::bug, count + ", and both are made of the same numbers: the runs make another mask");
     if (op.has_same_operands)
       return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule between equal ones");
     return is(DriftVerdict::expected, count + ", as the numbers that they are made of do");

@@ -32,9 +32,11 @@ struct OpEvidence {
   bool is_unrelated = false;            ///< both runs recorded it, but its rows are not found in both
   bool is_as_a = false;                 ///< DriftOp::is_as_a
   bool is_choice = false;               ///< it is made of integers
-  bool is_same_function = false;        ///< both exact networks give the same from each run's inputs on
-  bool is_same_op = false;              ///< both runs compute it by the same op, from the same values
-  bool adds_and_multiplies = false;     ///< sums and products alone, whose errors have no mean
+  bool is_of_truths = false;            ///< it is made of truth values, as a mask is
+  std::string mixes_rows;  ///< what it reads that has no rows, and is made of rows that the runs do not have in common
+  bool is_same_function = false;     ///< both exact networks give the same from each run's inputs on
+  bool is_same_op = false;           ///< both runs compute it by the same op, from the same values
+  bool adds_and_multiplies = false;  ///< sums and products alone, whose errors have no mean
 };
 
 /// What constants that a run rounds to float32 may change, relative.

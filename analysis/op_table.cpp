@@ -247,7 +247,9 @@ constexpr std::string_view about_recorded_ops = R"(
 ## Recorded ops
 Names that calls may have in a recorded run (trace version 2, [file-formats.md](file-formats.md)), beside those of ONNX,
 and what they are. In-place forms (`aten::relu_`) are the plain op. A call with an argument that is not known, or that
-computes with integers, is not judged.
+computes with integers, is not judged. Elements that are infinite, or NaN, as IEEE arithmetic makes them of operands that
+are not finite, are left out and counted. So are those of a sum that is minus infinity because one addend is the least
+number of its format, as a mask is, and the sum rounds to it.
 
 )";
 

@@ -104,6 +104,8 @@ void RunComparer::settle_op(std::size_t i) {
   }
   if (const auto found = complaints_.find(i); found != complaints_.end()) evidence.complaint_as_b = found->second;
   evidence.is_choice = !is_float(run_b_.type_of(id_of(run_b_, one.b)));
+  evidence.is_of_truths = run_b_.type_of(id_of(run_b_, one.b)) == ElementType::boolean;
+  evidence.mixes_rows = what_mixes_rows(i);
   evidence.is_same_op = is_same_op(i);
   evidence.adds_and_multiplies = adds_and_multiplies(one.kind);
   evidence.follows_choice = follow_choice_.count(i) != 0 && !(evidence.is_choice && drift_.ops[i].difference);
@@ -186,6 +188,28 @@ std::string RunComparer::answers_to_others(std::size_t i, const OpEvidence& evid
                      ? "positions that both runs have answer to what follows them, or to padding, which a causal mask "
                        "or a padding mask excludes"
                      : "rows that both runs have answer to other rows, or the runs compute other functions");
+}
+
+std::string RunComparer::what_mixes_rows(std::size_t i) const {
+  if (!drift_.rows || drift_.rows->positions) return "";
+  const auto has_rows = [&](const AlignedResult& one) {
+    const Shape &a = run_a_.shape_of(id_of(run_a_, one.a)), &b = run_b_.shape_of(id_of(run_b_, one.b));
+    return may_have_rows_in_common(a, b, *drift_.rows);
+  };
+  if (!has_rows(alignment_.results[i])) return drift_.ops[i].name;
+  std::string name;
+  std::set<std::size_t> open = {i};  // results that lead to it and are compared nowhere
+  for (std::size_t place = i + 1; place-- > 0;) {
+    if (open.count(place) == 0) continue;
+    for (const std::size_t operand : alignment_.results[place].reads) {
+      const AlignedResult& read = alignment_.results[operand];
+      if (operand >= place || drift_.ops[operand].difference || !is_float(run_a_.type_of(id_of(run_a_, read.a))))
+        continue;
+      open.insert(operand);
+      name = drift_.ops[operand].name;
+    }
+  }
+  return name;
 }
 
 bool RunComparer::reads_drifted(const AlignedResult& one) const {

@@ -203,6 +203,38 @@ def test_a_mask_of_truths_that_is_off_by_one_is_a_bug(tmp_path):
         assert drift.verdict == "bug", drift.text
 
 
+def test_a_mask_that_a_program_makes_off_by_one_is_another_mask(tmp_path):
+    def made(diagonal):
+        torch.manual_seed(5)
+        return decoder()(TOKENS, ~torch.ones(9, 9, dtype=torch.bool).tril(diagonal))
+
+    for drift in both_ways(tmp_path, lambda: made(0), lambda: made(1)):
+        assert drift.verdict == "bug", drift.text
+        assert "8 of 81 truth values differ" in drift.text and "another mask" in drift.text.replace("\n", " ")
+
+
+def test_what_mixes_rows_is_named(tmp_path):
+    torch.manual_seed(6)
+    net, x = nn.Linear(12, 12), torch.randn(8, 12)
+    copies = x[[3] * 8]
+
+    def forward(rows):
+        return net(rows + 1e-3 * rows.mean(0, keepdim=True))
+
+    drift, _ = both_ways(tmp_path, lambda: forward(x), lambda: forward(copies))
+    assert drift.verdict == "bug", drift.text
+    assert "rows answer to other rows by way of 'aten::mean'" in drift.text.replace("\n", " ")
+
+
+def test_weights_in_a_narrower_type_are_one_sentence(tmp_path):
+    torch.manual_seed(6)
+    net, x = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)), torch.randn(8, 16)
+    narrow = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)).bfloat16()
+    narrow.load_state_dict(net.state_dict())
+    for drift in both_ways(tmp_path, lambda: net(x), lambda: narrow(x.bfloat16())):
+        assert "The numbers of 4 values from outside differ" in drift.text.replace("\n", " "), drift.text
+
+
 def test_masks_by_the_least_number_of_two_formats_are_expected(tmp_path):
     narrow = torch.finfo(torch.bfloat16).min
     for drift in both_ways(tmp_path, lambda: decoder()(TOKENS), lambda: decoder(masked=narrow)(TOKENS)):
