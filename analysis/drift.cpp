@@ -1,5 +1,7 @@
 #include "analysis/drift.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -47,10 +49,31 @@ double DriftOp::propagated() const {
   return difference ? std::max(difference->largest - introduced(), 0.0) : 0.0;
 }
 
+namespace {
+
+/// The first results of the same module and op, where there are such.
+std::string why_nothing_in_common(const RecordedRun& a, const RecordedRun& b) {
+  for (const Record& of_a : a.records())
+    for (const Record& of_b : b.records()) {
+      if (of_a.module != of_b.module || of_a.op != of_b.op || of_a.results.empty() || of_b.results.empty()) continue;
+      if (!of_a.results[0] || !of_b.results[0]) continue;
+      const Shape &in_a = a.shape_of(*of_a.results[0]), &in_b = b.shape_of(*of_b.results[0]);
+      if (in_a != in_b)
+        return fmt::format(
+            "the runs are of different models, or of inputs of other shapes: the first result of both, that of '{}', "
+            "is {} "
+            "in the first run and {} in the second; record both runs with inputs that differ in rows or positions "
+            "alone",
+            of_a.name, driftbound::to_string(in_a), driftbound::to_string(in_b));
+    }
+  return "the runs are of different models: no op of one is an op of the other";
+}
+
+}  // namespace
+
 RunAlignment aligned_runs(const RecordedRun& a, const RecordedRun& b) {
   RunAlignment alignment = align_runs(a, b);
-  if (alignment.results.empty())
-    throw InvalidArgument("the runs are of different models: no op of one is an op of the other");
+  if (alignment.results.empty()) throw InvalidArgument(why_nothing_in_common(a, b));
   return alignment;
 }
 

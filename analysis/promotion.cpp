@@ -307,12 +307,18 @@ std::optional<double> estimate_rms(const TracedRun& run, const Promotion& promot
 }
 
 std::vector<std::size_t> most_promising(const TracedRun& run) {
-  std::vector<std::size_t> nodes;
+  std::vector<std::pair<double, std::size_t>> predicted;
   const std::vector<bool> varies = depends_on_input(run.graph);
-  for (std::size_t i = 0; i < run.graph.nodes.size(); ++i)
-    if (varies[run.graph.nodes[i].output] && i < run.rms_without.size()) nodes.push_back(i);
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [&](std::size_t a, std::size_t b) { return run.rms_without[a] < run.rms_without[b]; });
+  for (std::size_t node = 0; node < run.graph.nodes.size() && node < run.rms_without.size(); ++node) {
+    if (!varies[run.graph.nodes[node].output] || run.rms_of_layer[node] == 0.0) continue;
+    const Promotion promotion = {node, Remedy::float64};
+    const ErrorLeft left = promoted_layer(run.graph, run.trace, promotion).left;
+    const std::optional<double> rms = estimate_rms(run, promotion, left);
+    if (rms && *rms < *run.rms) predicted.emplace_back(*rms, node);
+  }
+  std::stable_sort(predicted.begin(), predicted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::size_t> nodes;
+  for (const auto& [rms, node] : predicted) nodes.push_back(node);
   return nodes;
 }
 

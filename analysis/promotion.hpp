@@ -56,7 +56,8 @@ Trace promoted_run(const Graph& graph, const Trace& base, const Promotion& promo
 /// contributions of layers (T-73). Empty: errors are not attributed.
 std::optional<double> estimate_rms(const TracedRun& run, const Promotion& promotion, const ErrorLeft& left);
 
-/// The layers that depend on an input, those whose promotion is predicted to leave the smallest error first.
+/// The layers whose promotion to float64 is predicted to leave a smaller error of the number of interest (estimate_rms()),
+/// the smallest first. Every layer is evaluated by itself in float64.
 std::vector<std::size_t> most_promising(const TracedRun& run);
 
 }  // namespace driftbound::analysis

@@ -61,6 +61,9 @@ private:
 
   /// Notes what follows from values from outside that the other run has not. Weights that one run joins are in both.
   void note_unmatched();
+  /// `only_a`, `only_b`: values from outside that one run has alone
+  /// Throws:    InvalidArgument where no weight is in both runs, and those of the same names have other shapes
+  void require_same_weights(const std::vector<std::string>& only_a, const std::vector<std::string>& only_b) const;
   void compare_sources();
   /// Throws:    InvalidArgument where the numbers have nothing to do with each other
   void require_same_input(const AlignedSource& source, const RunDifference& difference,

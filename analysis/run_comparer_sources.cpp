@@ -210,6 +210,36 @@ void RunComparer::note_unmatched() {
   from_unmatched_a_ = take(run_a_, without(alignment_.sources_only_a, joined.a), drift_.sources_only_a);
   from_unmatched_b_ = take(run_b_, without(alignment_.sources_only_b, joined.b), drift_.sources_only_b);
   drift_.sources = std::move(joined.differing);
+  require_same_weights(without(alignment_.sources_only_a, joined.a), without(alignment_.sources_only_b, joined.b));
+}
+
+void RunComparer::require_same_weights(const std::vector<std::string>& only_a,
+                                       const std::vector<std::string>& only_b) const {
+  const auto is_parameter = [](const RecordedRun& run, const std::string& id) {
+    return is_float(run.type_of(id)) && run.called(id) != id;
+  };
+  const bool has_one_in_common =
+      std::any_of(alignment_.sources.begin(), alignment_.sources.end(), [&](const AlignedSource& source) {
+        const Shape &a = run_a_.shape_of(source.a), &b = run_b_.shape_of(source.b);
+        return is_parameter(run_a_, source.a) && element_count(a) == element_count(b);
+      });
+  if (has_one_in_common || only_a.empty() || only_b.empty()) return;
+  std::map<std::string, const std::string*> by_name;
+  for (const std::string& id : only_b)
+    if (is_parameter(run_b_, id)) by_name[run_b_.called(id)] = &id;
+  const std::string *first_a = nullptr, *first_b = nullptr;
+  for (const std::string& id : only_a) {
+    const auto found = is_parameter(run_a_, id) ? by_name.find(run_a_.called(id)) : by_name.end();
+    if (found == by_name.end()) continue;
+    if (run_a_.shape_of(id) == run_b_.shape_of(*found->second)) return;
+    if (first_a == nullptr) first_a = &id, first_b = found->second;
+  }
+  if (first_a != nullptr)
+    throw InvalidArgument(fmt::format(
+        "the runs are of different models: no weight is in both, and '{}' is {} in the first run and {} in the "
+        "second; record both runs with the same network",
+        run_a_.called(*first_a), driftbound::to_string(run_a_.shape_of(*first_a)),
+        driftbound::to_string(run_b_.shape_of(*first_b))));
 }
 
 void RunComparer::compare_sources() {

@@ -144,7 +144,7 @@ private:
   }
 
   void list_traces() {
-    model_ = load_for_run(settings_.files.front(), nullptr, settings_.files[1]);
+    model_ = load_for_run(settings_.files.front(), &settings_.inputs, settings_.files[1]);
     std::vector<std::shared_ptr<NamedTrace>> runs;  // their numbers stay in the files until they are judged
     for (std::size_t i = 1; i < settings_.files.size(); ++i)
       runs.push_back(std::make_shared<NamedTrace>(read_named(model_, settings_.files[i])));
@@ -220,6 +220,11 @@ private:
         continue;
       }
       const std::vector<std::size_t> best = analysis::most_promising(*first_);
+      if (best.empty())
+        throw Unsupported(
+            "drift: --promote best: no layer in float64 by itself is predicted to leave a smaller error; name a layer "
+            "to "
+            "measure what it leaves (--promote LAYER)");
       for (std::size_t i = 0; i < std::min(most, best.size()); ++i) promotions.push_back({best[i]});
     }
     return promotions;

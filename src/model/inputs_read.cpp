@@ -24,7 +24,9 @@ std::string lower_case_extension(const std::filesystem::path& file) {
   std::string text = where + ": its tensors must be named as the model's inputs:";
   for (const ValueId id : graph.inputs) text += " " + in_quotes(graph.value(id).name);
   text += "; found:";
-  for (const std::string& name : found) text += " " + in_quotes(name);
+  constexpr std::size_t few = 8;
+  for (std::size_t i = 0; i < std::min(found.size(), few); ++i) text += " " + in_quotes(found[i]);
+  if (found.size() > few) text += " and " + std::to_string(found.size() - few) + " more";
   throw InvalidArgument(text);
 }
 
