@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <span>
 #include <utility>
 
@@ -17,20 +18,24 @@
 namespace driftbound::analysis {
 namespace {
 
-/// What the other rows become. `number`: of all their elements; empty: rows of the batch take their place.
+enum class Others { rows_after, copies, values, number, more };
+
+/// What becomes of the other rows.
 struct Replacement {
   std::string_view name;
-  double (*number)(const Format&) = nullptr;
-  bool is_permuted = false;
+  Others kind = Others::number;
+  double (*number)(const Format&) = nullptr;  ///< of all their elements
 };
 
 constexpr std::array replacements = {
-    Replacement{"the rows after them", nullptr, true},
-    Replacement{"copies of the row", nullptr, false},
-    Replacement{"zeros", [](const Format&) { return 0.0; }},
-    Replacement{"huge", [](const Format& format) { return format.largest / 4.0; }},
-    Replacement{"NaN", [](const Format&) { return std::numeric_limits<double>::quiet_NaN(); }},
-    Replacement{"infinity", [](const Format&) { return std::numeric_limits<double>::infinity(); }},
+    Replacement{"the rows after them", Others::rows_after},
+    Replacement{"copies of the row", Others::copies},
+    Replacement{"values of the batch", Others::values},
+    Replacement{"zeros", Others::number, [](const Format&) { return 0.0; }},
+    Replacement{"huge", Others::number, [](const Format& format) { return format.largest / 4.0; }},
+    Replacement{"NaN", Others::number, [](const Format&) { return std::numeric_limits<double>::quiet_NaN(); }},
+    Replacement{"infinity", Others::number, [](const Format&) { return std::numeric_limits<double>::infinity(); }},
+    Replacement{"padded by more rows", Others::more},
 };
 
 std::size_t bytes_of_sample(const StoredTensor& tensor, std::int64_t samples) {
@@ -46,30 +51,59 @@ StoredTensor filled(const StoredTensor& like, double number) {
   return StoredTensor::from(narrow);
 }
 
+bool is_replaced(ElementType type, const Replacement& replacement) {
+  if (replacement.kind == Others::values) return !is_float(type);
+  return replacement.kind != Others::number || type == ElementType::f32 || type == ElementType::f64;
+}
+
+/// Elements in random order, drawn from those that the tensor has: tokens stay valid.
+StoredTensor drawn(const StoredTensor& tensor) {
+  const std::size_t width = bytes_per_element(tensor.type());
+  std::vector<std::byte> bytes(tensor.bytes().size());
+  std::mt19937_64 random(1);
+  for (std::size_t i = 0; i < tensor.size(); ++i) {
+    const auto from = static_cast<std::ptrdiff_t>(random() % tensor.size() * width);
+    std::copy_n(tensor.bytes().begin() + from, width, bytes.begin() + static_cast<std::ptrdiff_t>(i * width));
+  }
+  return StoredTensor(tensor.type(), tensor.shape(), std::move(bytes));
+}
+
+/// The samples, and half as many again behind them: the first ones, in the order from the last of these to the first.
+StoredTensor padded(const StoredTensor& tensor, std::int64_t samples) {
+  const std::int64_t more = (samples + 1) / 2;
+  std::vector<std::byte> bytes(tensor.bytes().begin(), tensor.bytes().end());
+  const std::size_t size = bytes_of_sample(tensor, samples);
+  for (std::int64_t i = more; i-- > 0;) {
+    const auto from = tensor.bytes().begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(i) * size);
+    bytes.insert(bytes.end(), from, from + static_cast<std::ptrdiff_t>(size));
+  }
+  Shape shape = tensor.shape();
+  shape.front() = samples + more;
+  return StoredTensor(tensor.type(), std::move(shape), std::move(bytes));
+}
+
 /// The tensor with all samples but one replaced; as it is where its type has no such number.
 StoredTensor replaced(const StoredTensor& tensor, std::int64_t samples, std::int64_t kept,
                       const Replacement& replacement) {
-  const std::optional<FormatId> id = float_format(tensor.type());
-  if (replacement.number != nullptr && (!id || (*id != FormatId::fp32 && *id != FormatId::fp64))) return tensor;
+  if (!is_replaced(tensor.type(), replacement)) return tensor;
+  if (replacement.kind == Others::more) return padded(tensor, samples);
   std::vector<std::byte> bytes(tensor.bytes().begin(), tensor.bytes().end());
   const std::size_t size = bytes_of_sample(tensor, samples);
   const auto at = [size](std::int64_t sample) { return static_cast<std::size_t>(sample) * size; };
-  std::span<const std::byte> source = tensor.bytes();
   StoredTensor numbers = tensor;
-  if (replacement.number != nullptr) {
-    numbers = filled(tensor, replacement.number(format(*id)));
-    source = numbers.bytes();
-  }
+  if (replacement.kind == Others::values) numbers = drawn(tensor);
+  if (replacement.kind == Others::number)
+    numbers = filled(tensor, replacement.number(format(*float_format(tensor.type()))));
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     if (sample == kept) continue;
     std::int64_t from = sample;
-    if (replacement.is_permuted) {
+    if (replacement.kind == Others::rows_after) {
       from = (sample + 1) % samples;
       if (from == kept) from = (from + 1) % samples;
-    } else if (replacement.number == nullptr) {
+    } else if (replacement.kind == Others::copies) {
       from = kept;
     }
-    std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(at(from)), size,
+    std::copy_n(numbers.bytes().begin() + static_cast<std::ptrdiff_t>(at(from)), size,
                 bytes.begin() + static_cast<std::ptrdiff_t>(at(sample)));
   }
   return StoredTensor(tensor.type(), tensor.shape(), std::move(bytes));
@@ -108,7 +142,7 @@ public:
 private:
   std::span<const std::byte> bytes_of(const Trace& trace, std::size_t node, std::int64_t row) const {
     const StoredTensor& tensor = trace.layers[node].output;
-    const std::size_t size = bytes_of_sample(tensor, base_.samples);
+    const std::size_t size = bytes_of_sample(tensor, trace.samples);
     return tensor.bytes().subspan(static_cast<std::size_t>(row) * size, size);
   }
   bool is_same(const Trace& other, std::size_t node, std::int64_t row) const {
@@ -177,7 +211,10 @@ LeakReport test_leaks(const Graph& graph, const Inputs& inputs, const std::funct
   report.rows = rows_to_test(base.samples);
   const RowComparer comparer(graph, base);
   for (const Replacement& replacement : replacements) {
-    if (replacement.is_permuted && base.samples < 3) continue;
+    const bool is_for_some = std::any_of(inputs.tensors.begin(), inputs.tensors.end(), [&](const auto& input) {
+      return is_replaced(input.second.type(), replacement);
+    });
+    if (!is_for_some || (replacement.kind == Others::rows_after && base.samples < 3)) continue;
     LeakFinding finding;
     finding.others = replacement.name;
     for (const std::int64_t row : report.rows) {

@@ -33,9 +33,10 @@ struct LeakReport {
   bool has_leak() const;
 };
 
-/// Runs a batch again with the other rows of it permuted, zeros, huge, NaN, infinite or copies of the row, for some rows of
-/// it, and compares all layers of these rows bit for bit. The batch has the same size and each row its place, so that the
-/// same kernels run: a row whose bits change answers to the others.
+/// Runs a batch again with the other rows of it permuted, copies of the row, and, of floats, zeros, huge, NaN or infinite, of
+/// integers values that the batch has; and with more rows behind it. Compares all layers of some rows bit for bit. Each row
+/// has its place, and no bit of driftbound's own runs depends on the size of the batch: a row whose bits change answers to
+/// the others.
 /// `run`:     evaluates the inputs as one batch
 /// Throws:    Unsupported where the model has no axis of samples; InvalidArgument for fewer than two samples; what `run`
 ///            throws

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "analysis/leak.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
@@ -59,7 +61,7 @@ TEST_CASE("Rows of the CPU's evaluator do not answer to each other") {
   const RowNetwork network;
   const LeakReport report = test_leaks(network.graph, network.inputs, [&](const Inputs& x) { return network.run(x); });
   CHECK_FALSE(report.has_leak());
-  CHECK(report.findings.size() == 6);
+  CHECK(report.findings.size() == 7);
   CHECK(report.rows == std::vector<std::int64_t>{0, 2, 4, 6});
   CHECK(document_of(report).exit_status == 0);
 }
@@ -101,6 +103,34 @@ TEST_CASE("A row that answers to the largest of the others alone is found by hug
   });
   for (const LeakFinding& one : report.findings) CHECK(one.answered == (one.others == "huge" ? 1 : 0));
   CHECK(report.findings[3].layer == "sum");
+}
+
+TEST_CASE("Other rows of integers are drawn from the values of the batch, and have no zeros, huge numbers or NaN") {
+  Graph graph;
+  const ValueId tokens = graph.add_input("t", ElementType::i64, {{-1, "samples"}, {2, ""}});
+  graph.values[tokens].has_declared_shape = true;
+  const ValueId two = graph.add_constant("two", StoredTensor::from(Tensor<float>({}, {2.0F})));
+  graph.outputs = {graph.add_node("twice", op::Mul{}, {tokens, two})};
+  Inputs inputs;
+  inputs.tensors.emplace_back("t", StoredTensor::from(Tensor<std::int64_t>({4, 2}, {1, 2, 3, 5, 8, 1, 2, 3})));
+  const Evaluator evaluator = cpu_evaluator(cpu_arithmetic("fp32", {SummationOrder::Kind::sequential, 0, false}));
+  std::vector<std::vector<std::int64_t>> given;
+  std::vector<Shape> shapes;
+  const LeakReport report = test_leaks(graph, inputs, [&](const Inputs& x) {
+    given.push_back(x.at("t").to_int64().values);
+    shapes.push_back(x.at("t").shape());
+    return evaluator.run(graph, x);
+  });
+  CHECK_FALSE(report.has_leak());
+  std::vector<std::string> others;
+  for (const LeakFinding& one : report.findings) others.push_back(one.others);
+  CHECK(others == std::vector<std::string>{"the rows after them", "copies of the row", "values of the batch",
+                                           "padded by more rows"});
+  const std::set<std::int64_t> valid = {1, 2, 3, 5, 8};
+  for (const auto& values : given)
+    for (const std::int64_t token : values) CHECK(valid.count(token) == 1);
+  CHECK(given[1 + 2 * report.rows.size()] != given[0]);
+  CHECK(shapes.back() == Shape{6, 2});
 }
 
 TEST_CASE("A batch of one sample and a model without an axis of samples cannot leak") {
