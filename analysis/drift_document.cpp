@@ -42,10 +42,9 @@ std::string scope_of(const RunsDrift& drift) {
       text = fmt::format(" Compared are {} rows of {} in the first run and {} in the second.", known, rows.a, rows.b);
     }
   }
-  const std::size_t alone = drift.only_a.size() + drift.only_b.size();
-  if (alone > 0)
-    text += fmt::format(" {} value{} of one run {} no counterpart.", alone, alone == 1 ? "" : "s",
-                        alone == 1 ? "has" : "have");
+  for (const auto& [alone, lacks] : {std::pair(&drift.only_a, "second"), std::pair(&drift.only_b, "first")})
+    if (!alone->empty())
+      text += fmt::format(" The {} run has no counterpart of {}.", lacks, list_of(names_of(*alone), 3));
   return text;
 }
 

@@ -58,7 +58,7 @@ nlohmann::ordered_json numbers_of(const std::vector<OutputTolerance>& tolerances
         .push_back({{"name", one.name},
                     {"largest", one.largest},
                     {"proven", number_or_null(one.proven)},
-                    {"guarantee", name_of(one.guarantee)},
+                    {"guarantee", one.proven ? nlohmann::ordered_json(name_of(one.guarantee)) : nullptr},
                     {"by_chance", number_or_null(one.by_chance)},
                     {"estimate", number_or_null(one.estimate)}});
   return {{"schema", "driftbound/tolerances/1"}, {"outputs", outputs}, {"tensors", others}};
@@ -254,15 +254,20 @@ std::vector<OutputTolerance> tolerances_of(const Comparison& run) {
   return all;
 }
 
-void widen(std::vector<OutputTolerance>& all, const std::vector<OutputTolerance>& more) {
+void widen(std::vector<OutputTolerance>& all, const std::vector<OutputTolerance>& more,
+           const std::map<std::string, std::string>& names) {
   if (all.empty()) {
     all = more;
     return;
   }
+  const auto name_in_all = [&](const OutputTolerance& one) -> const std::string& {
+    const auto found = names.find(one.name);
+    return found == names.end() ? one.name : found->second;
+  };
   for (OutputTolerance& one : all) {
     const auto other =
-        std::find_if(more.begin(), more.end(), [&](const OutputTolerance& of) { return of.name == one.name; });
-    if (other == more.end()) {  // of a run that has the output under another name
+        std::find_if(more.begin(), more.end(), [&](const OutputTolerance& of) { return name_in_all(of) == one.name; });
+    if (other == more.end()) {  // of a run that has no such tensor
       one.proven = one.by_chance = one.estimate = std::nullopt;
       continue;
     }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,7 +48,9 @@ struct TensorBounds {
 bool add_tensors(const Graph& graph, const Trace& trace, const TensorBounds& how, std::vector<OutputTolerance>& all);
 
 /// The larger tolerance of each tensor: so that it holds for any two runs of the arithmetics of both.
-void widen(std::vector<OutputTolerance>& all, const std::vector<OutputTolerance>& more);
+/// `names`: those of tensors that `all` has under other ones, by the name in `more`
+void widen(std::vector<OutputTolerance>& all, const std::vector<OutputTolerance>& more,
+           const std::map<std::string, std::string>& names = {});
 
 /// Formats of files of tolerances.
 enum class ToleranceFile { torch, numpy, polygraphy, json };

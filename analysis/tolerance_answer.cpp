@@ -208,7 +208,8 @@ private:
                                         input.name, input.largest));
     if (as_operand(magnitude, request_) == 0.0)
       throw InvalidArgument(fmt::format("tolerance: --magnitude {} is 0 in {}", magnitude, input.name));
-    if (request_.k == 0) throw InvalidArgument("tolerance: give --k, the length of the sum or row, or --data");
+    if (request_.k == 0)
+      throw InvalidArgument("tolerance: give --k, the length of the sum or row, 1 or more, or --data");
     if (request_.k < 1 || request_.k > most_terms)
       throw InvalidArgument(fmt::format("tolerance: --k is {}: give a number from 1 to {}", request_.k, most_terms));
     if (rule_.is_attention && request_.keys == 0)
@@ -240,6 +241,13 @@ private:
       throw InvalidArgument(fmt::format("tolerance: the first array of --data has the shape {}, and {} reads {}",
                                         driftbound::to_string(first), rule_.op.name, rule_.op.operands));
     for (std::size_t slot = 0; slot < count; ++slot) check_array(request_.data[slot], is_mask(rule_, slot));
+    if (rule_.is_product) {
+      const Shape& second = request_.data[1].shape();
+      if (second.size() != 2 || second[0] != first[1])
+        throw InvalidArgument(fmt::format("tolerance: the arrays of --data have the shapes {} and {}, and {} reads {}",
+                                          driftbound::to_string(first), driftbound::to_string(second), rule_.op.name,
+                                          rule_.op.operands));
+    }
     if (rule_.has_halves && first.back() % 2 != 0)
       throw InvalidArgument(fmt::format("tolerance: rows of {} numbers are odd, and {} takes halves of a row",
                                         first.back(), rule_.op.name));

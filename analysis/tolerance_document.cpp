@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "analysis/text.hpp"
 #include "analysis/tolerance.hpp"
@@ -39,9 +41,15 @@ std::string subject_of(const ToleranceReport& report) {
 std::string sentence_of_units(const ToleranceReport& report) {
   if (report.asked == report.parts.size()) return "";
   const ToleranceOf& part = report.parts[report.asked];
-  return fmt::format(
-      "A matrix unit may be off by more: {}, the weakest known for {}, by {} ({}); --device names yours. ",
-      part.kernels, name_of_input(report.request), bound_text(part.proven), name_of(part.tolerance.guarantee));
+  const auto same_data =
+      std::find_if(report.parts.begin(), report.parts.begin() + static_cast<std::ptrdiff_t>(report.asked),
+                   [&](const ToleranceOf& one) { return one.data == part.data; });
+  const bool is_same_data = part.data == report.parts.front().data;
+  const bool is_more = !(part.proven <= same_data->proven);
+  return fmt::format("The weakest matrix unit known for {}, {}, may be off by {}{}{} ({}); --device names yours. ",
+                     name_of_input(report.request), part.kernels, bound_text(part.proven),
+                     is_same_data ? "" : " for " + part.data, is_more ? "" : ", as sums in fp32 may be",
+                     name_of(part.tolerance.guarantee));
 }
 
 std::string headline_of(const ToleranceReport& report) {

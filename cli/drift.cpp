@@ -95,7 +95,7 @@ analysis::DriftOptions drift_options(const DriftSettings& settings) {
 }  // namespace
 
 bool widen_by(const Graph& graph, const Trace& trace, const analysis::Comparison& judged, const std::string& name,
-              const DriftSettings& settings, Tolerances& tolerances) {
+              const DriftSettings& settings, Tolerances& tolerances, const std::map<std::string, std::string>& names) {
   if (settings.tolerances.empty()) return true;
   Tolerances of_run = analysis::tolerances_of(judged);
   analysis::Progress progress("bounding tensors of " + name, !settings.outputs.quiet);
@@ -105,7 +105,7 @@ bool widen_by(const Graph& graph, const Trace& trace, const analysis::Comparison
   how.threads = thread_count(settings.threads.empty() ? 0 : settings.threads.front());
   how.progress = shown_by(progress);
   if (!add_tensors(graph, trace, how, of_run)) return false;
-  widen(tolerances, of_run);
+  widen(tolerances, of_run, names);
   return true;
 }
 

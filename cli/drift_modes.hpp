@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,10 @@ struct DriftSettings {
 
 /// Widens tolerances by those of a run, of all tensors that are asked for; none are where no file is. Returns false where
 /// the work was interrupted.
+/// `names`: those that `tolerances` has for tensors of this run, where they are others
 bool widen_by(const Graph& graph, const Trace& trace, const analysis::Comparison& judged, const std::string& name,
-              const DriftSettings& settings, Tolerances& tolerances);
+              const DriftSettings& settings, Tolerances& tolerances,
+              const std::map<std::string, std::string>& names = {});
 
 /// Compares recordings op by op. Returns false where the work was interrupted.
 bool compare_recordings(const DriftSettings& settings, const analysis::DriftOptions& options,

@@ -1,3 +1,4 @@
+#include <map>
 #include <optional>
 #include <string>
 
@@ -16,11 +17,12 @@ analysis::JudgedRun judge_alone(const RecordedRun& run, const std::string& file,
 }
 
 bool widen_by_run(const RecordedRun& run, const analysis::JudgedRun& judged, const std::string& file,
-                  const DriftSettings& settings, const analysis::DriftOptions& options, Tolerances& tolerances) {
-  if (!judged.arithmetic) widen(tolerances, analysis::tolerances_of(judged.judgement.comparison));
+                  const DriftSettings& settings, const analysis::DriftOptions& options, Tolerances& tolerances,
+                  const std::map<std::string, std::string>& names = {}) {
+  if (!judged.arithmetic) widen(tolerances, analysis::tolerances_of(judged.judgement.comparison), names);
   if (settings.tolerances.empty() || !judged.arithmetic) return true;
   const RecordChain chain = chain_records(run, options.most_numbers);
-  return widen_by(chain.graph, chain.trace, judged.judgement.comparison, file, settings, tolerances);
+  return widen_by(chain.graph, chain.trace, judged.judgement.comparison, file, settings, tolerances, names);
 }
 
 }  // namespace
@@ -44,7 +46,9 @@ bool compare_recordings(const DriftSettings& settings, const analysis::DriftOpti
     if (judged.judgement.interrupted) return false;
     report.drifts.push_back(analysis::compare_runs(alone, judged, options, std::move(alignment)));
     if (i == 1 && !widen_by_run(first, alone, settings.files.front(), settings, options, tolerances)) return false;
-    if (!widen_by_run(other, judged, settings.files[i], settings, options, tolerances)) return false;
+    std::map<std::string, std::string> names;
+    for (const analysis::DriftOp& op : report.drifts.back().ops) names[op.name_b] = op.name;
+    if (!widen_by_run(other, judged, settings.files[i], settings, options, tolerances, names)) return false;
     describe(settings.files[i], other);
   }
   return !alone.judgement.interrupted;

@@ -824,6 +824,9 @@ TEST_CASE("Tolerances of outputs are the sums of both runs' bounds, in the forms
   b.outputs[0].name = "z";
   widen(renamed, tolerances_of(b));
   CHECK_FALSE(renamed[0].proven);
+  renamed = tolerances_of(a);
+  widen(renamed, tolerances_of(b), {{"z", "y"}});
+  CHECK(renamed[0].proven == 1.0);
   tolerances[0].by_chance = 0.5;
   CHECK(nlohmann::json::parse(text_of(tolerances, ToleranceFile::torch)) ==
         nlohmann::json({{"y", {{"rtol", 0.0}, {"atol", 0.5}}}}));
@@ -835,6 +838,9 @@ TEST_CASE("Tolerances of outputs are the sums of both runs' bounds, in the forms
   tolerances[0].name = "out:0";
   CHECK_THROWS_WITH_AS(text_of(tolerances, ToleranceFile::polygraphy), doctest::Contains("a colon"), Unsupported);
   tolerances[0].proven.reset();
+  const auto unknown = nlohmann::json::parse(text_of(tolerances, ToleranceFile::json));
+  CHECK(unknown["outputs"][0]["guarantee"].is_null());
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/tolerances-1.json", unknown) == "");
   CHECK_THROWS_WITH_AS(text_of(tolerances, ToleranceFile::numpy), doctest::Contains("a bound is infinite"),
                        Unsupported);
   CHECK_THROWS_WITH_AS(text_of({}, ToleranceFile::numpy), doctest::Contains("no output has a bound"), Unsupported);
