@@ -484,7 +484,7 @@ void KernelDifference::add(double given, double recorded, const Format& stored, 
 class KernelSearch::Work {
 public:
   virtual ~Work() = default;
-  virtual bool add(const Trace& evaluation) = 0;
+  virtual bool add(const Graph& graph, const Trace& evaluation) = 0;
   virtual KernelFinding finding() const = 0;
 };
 
@@ -498,20 +498,19 @@ class KernelSearch::WorkIn final : public KernelSearch::Work {
 public:
   /// `together`: of convolutions, channels whose products at one place of the window follow each other; else 0.
   WorkIn(const Graph& graph, std::size_t node, std::int64_t most_work, std::int64_t together)
-      : graph_(graph),
-        node_(node),
+      : node_(node),
         most_work_(most_work),
         together_(together),
         products_left_(most_work > 0 ? std::int64_t{1} << 24 : std::int64_t{1} << 28) {
     if (!has_kernels(graph.nodes[node].op))
       finding_.why_not = "the family has products, sums, means, softmax and norms of rows alone";
-    if (has_row_kernels(graph.nodes[node].op)) rows_.emplace(graph, node, most_work);
+    if (has_row_kernels(graph.nodes[node].op)) rows_.emplace(node, most_work);
   }
 
-  bool add(const Trace& evaluation) override {
-    if (rows_) return rows_->add(evaluation);
+  bool add(const Graph& graph, const Trace& evaluation) override {
+    if (rows_) return rows_->add(graph, evaluation);
     if (!finding_.why_not.empty() || (is_started_ && products_left_ <= 0)) return false;
-    const RecordedSums<Real> product(graph_, node_, evaluation, together_);
+    const RecordedSums<Real> product(graph, node_, evaluation, together_);
     finding_.k = product.plan().k;
     if (!product.has_fractions()) {
       finding_.why_not = "its numbers are integers";
@@ -791,7 +790,6 @@ private:
     left_ = std::move(left);
   }
 
-  const Graph& graph_;
   std::size_t node_;
   std::int64_t most_work_, together_;
   std::int64_t products_left_;  ///< to confirm with
@@ -824,17 +822,19 @@ public:
     start(first_order());
   }
 
-  bool add(const Trace& evaluation) {
+  bool add(const Trace& evaluation) { return add(graph_, evaluation); }
+
+  bool add(const Graph& graph, const Trace& evaluation) {
     if (!is_started_ && evaluation.arithmetic.accumulator == FormatId::fp64 && !is_double_) {
       is_double_ = true;
       works_.clear();
       start(first_order());
     }
-    bool gives_all = add_to(works_.front(), evaluation);
+    bool gives_all = add_to(works_.front(), graph, evaluation);
     if (gives_all) works_.resize(1);  // others are no simpler
-    if (!gives_all && works_.size() == 1 && !is_started_) start_other_orders(evaluation);
+    if (!gives_all && works_.size() == 1 && !is_started_) start_other_orders(graph, evaluation);
     is_started_ = true;
-    for (std::size_t i = 1; i < works_.size(); ++i) gives_all = add_to(works_[i], evaluation) || gives_all;
+    for (std::size_t i = 1; i < works_.size(); ++i) gives_all = add_to(works_[i], graph, evaluation) || gives_all;
     return gives_all;
   }
 
@@ -873,16 +873,16 @@ private:
   }
 
   /// Returns whether kernels in this order give all numbers of every evaluation so far.
-  static bool add_to(OneOrder& order, const Trace& evaluation) {
-    order.gives_all = order.search->add(evaluation) && order.gives_all;
+  static bool add_to(OneOrder& order, const Graph& graph, const Trace& evaluation) {
+    order.gives_all = order.search->add(graph, evaluation) && order.gives_all;
     return order.gives_all;
   }
 
   /// Those of a convolution of several channels.
-  void start_other_orders(const Trace& evaluation) {
-    const Node& node = graph_.nodes[node_];
+  void start_other_orders(const Graph& graph, const Trace& evaluation) {
+    const Node& node = graph.nodes[node_];
     if (!std::holds_alternative<op::Conv>(node.op)) return;
-    const std::int64_t channels = value_of(graph_, node.inputs[1], evaluation).shape()[1];
+    const std::int64_t channels = value_of(graph, node.inputs[1], evaluation).shape()[1];
     for (const std::int64_t together : {4, 8, 16, 32})
       if (together < channels) start(together);
     if (channels > 1) start(all_channels);
@@ -903,6 +903,10 @@ KernelSearch& KernelSearch::operator=(KernelSearch&&) noexcept = default;
 
 bool KernelSearch::add(const Trace& evaluation) {
   return searches_->add(evaluation);
+}
+
+bool KernelSearch::add(const Graph& graph, const Trace& evaluation) {
+  return searches_->add(graph, evaluation);
 }
 
 KernelFinding KernelSearch::finding() const {

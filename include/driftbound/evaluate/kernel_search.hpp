@@ -76,6 +76,8 @@ public:
   /// Compares the members left with the numbers of one more evaluation (without sample axis where the model is not
   /// batched). Returns whether the members that are left give all of them: all numbers of the evaluation, each compared.
   bool add(const Trace& evaluation);
+  /// The same of a graph with the same nodes and other constants.
+  bool add(const Graph& graph, const Trace& evaluation);
   KernelFinding finding() const;
 
 private:
