@@ -378,6 +378,12 @@ TEST_CASE("patterns are named") {
         "90 terms: 5 blocks of consecutive terms (3 of 20, 2 of 15), each added from left to right; the blocks are "
         "added from left to right");
   CHECK(words_for(tree_of(parse_summation_order("pairwise"), 60)) == "60 terms added pairwise");
+  ArithmeticModel unit;
+  unit.tensor_core = TensorCore{25, 8};
+  unit.order = parse_summation_order("lanes:4x8");
+  CHECK(words_for(tree_of(kernel_of(unit, 64), 64)) ==
+        "64 terms: 4 lanes of 8 terms in turn (4 of 16), each added in steps of 8, from left to right; the lanes are "
+        "added from left to right");
   CHECK(words_for(canonical_tree(1, {})) == "1 term");
   CHECK(words_for(canonical_tree(5, {{0, 3}, {1, 4}, {5, 2}, {7, 6}})) ==
         "5 terms, added in no pattern that has a name here; each passes through 3 additions at most");
