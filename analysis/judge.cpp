@@ -501,7 +501,7 @@ FoundArithmetics FoundInParts::arithmetics(const ArithmeticModel& declared) cons
 KernelsByNode FoundInParts::kernels() const {
   KernelsByNode kernels;
   for (const std::optional<KernelFinding>& finding : findings_) {
-    const bool is_one = finding && finding->others.empty() && finding->kernel && finding->kernel->of_products;
+    const bool is_one = finding && finding->tells() && finding->others.empty() && finding->kernel->of_products;
     kernels.push_back(is_one ? finding->kernel : std::nullopt);
   }
   const bool any = std::any_of(kernels.begin(), kernels.end(), [](const auto& one) { return one.has_value(); });

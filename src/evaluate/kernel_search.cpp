@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -138,11 +139,19 @@ public:
   const ProductPlan& plan() const { return plan_; }
   std::int64_t size() const { return element_count(y_.shape()); }
   bool is_product() const { return b_.has_value(); }
-  bool has_fractions() const { return a_.has_fractions(); }
+  bool has_fractions() const { return a_.format().has_value(); }
+  /// The format that both operands are stored in; empty: they differ, or there is one.
+  std::optional<FormatId> operand_format() const {
+    return b_ && b_->format() == a_.format() ? a_.format() : std::nullopt;
+  }
   bool is_mean() const { return is_mean_; }
   bool has_addend() const { return !addend_.empty(); }
   Real alpha() const { return alpha_; }
   FormatId stored() const { return stored_; }
+  /// Whether results are rounded from float32 sums to a format with fewer bits, which hides most of what tells members apart.
+  bool hides_sums() const {
+    return std::is_same_v<Real, float> && format(stored_).precision < format(FormatId::fp32).precision;
+  }
 
   /// Adds element e to a group unless a number of it is not finite, or is none of the type. Returns whether it did.
   bool append(std::int64_t e, LaneGroup<Real>& group) const {
@@ -262,6 +271,21 @@ class Matching {
 public:
   Matching(const RecordedSums<Real>& sums, const LaneGroup<Real>& group) : sums_(sums), group_(group) {}
 
+  /// How many members give other numbers than the first one before results are stored. `first`: empty, and then set.
+  std::int64_t members_apart(const MembersOfChains& shared, GroupReadings<Real>& readings,
+                             std::optional<Lanes<Real>>& first) {
+    std::int64_t apart = 0;
+    is_stored_ = false;
+    for_each_member(shared, readings, [&](const Lanes<Real>& numbers) {
+      if (!first) first = numbers;
+      apart += std::equal(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(group_.count), first->begin())
+                   ? 0
+                   : 1;
+    });
+    is_stored_ = true;
+    return apart;
+  }
+
   /// By member: the lanes with the recorded number.
   std::vector<std::uint32_t> masks(const MembersOfChains& shared, GroupReadings<Real>& readings) const {
     std::vector<std::uint32_t> all;
@@ -309,7 +333,8 @@ private:
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
       Real sum = sums_.alpha() == Real(1) ? sums[lane] : sums_.alpha() * sums[lane];
       if (member.addend == AddendPlace::last && sums_.has_addend()) sum += group_.addend[lane];
-      sums[lane] = stored(scaled(sum, member.scaling));
+      sum = scaled(sum, member.scaling);
+      sums[lane] = is_stored_ ? stored(sum) : sum;
     }
     return sums;
   }
@@ -327,6 +352,7 @@ private:
 
   const RecordedSums<Real>& sums_;
   const LaneGroup<Real>& group_;
+  bool is_stored_ = true;
 };
 
 /// The ways to deal out the terms of a sum, by the block of products that no part may cut.
@@ -404,7 +430,7 @@ private:
       if (way.dealing.kind == Dealing::Kind::contiguous) add_rounded(member, has_addend, shared.members);
     }
     if (!shared.members.empty()) members.push_back(shared);
-    if (!has_addend || chains > 1 || engine.matrix_unit) return;
+    if (!has_addend || chains > 1) return;
     shared.from_addend = true;
     shared.members.clear();
     add_from(member, AddendPlace::chain_start, shared.members);
@@ -456,15 +482,19 @@ double squared_distance(const RecordedSums<Real>& product, const LaneGroup<Real>
   return sum_of_squares;
 }
 
-/// The ways to read operands, the declared one first. Sums in double have operands as they are.
+/// The ways to read operands, the declared one first, before it the narrow format that operands are stored in: they are the
+/// same numbers in several ways. Sums in double have operands as they are.
 template <class Real>
-std::vector<OperandChoice> choices_for(const ArithmeticModel& declared) {
+std::vector<OperandChoice> choices_for(const ArithmeticModel& declared, std::optional<FormatId> operand_format) {
   if (std::is_same_v<Real, double>) return {as_they_are<Real>};
   std::vector<OperandChoice> choices = operand_choices();
   const bool cuts = declared.tensor_core && declared.tensor_core->cuts_operands;
   std::stable_partition(choices.begin(), choices.end(), [&](const OperandChoice& choice) {
     return choice.format == declared.input && (choice.rounding == Rounding::toward_zero) == cuts;
   });
+  if (operand_format && *operand_format != FormatId::fp32)
+    std::stable_partition(choices.begin(), choices.end(),
+                          [&](const OperandChoice& choice) { return choice.format == *operand_format; });
   return choices;
 }
 
@@ -512,6 +542,7 @@ public:
     if (!finding_.why_not.empty() || (is_started_ && products_left_ <= 0)) return false;
     const RecordedSums<Real> product(graph, node_, evaluation, together_);
     finding_.k = product.plan().k;
+    finding_.stored_in = product.operand_format();
     if (!product.has_fractions()) {
       finding_.why_not = "its numbers are integers";
       return false;
@@ -526,8 +557,11 @@ public:
     }
     const std::int64_t compared = finding_.compared;
     Elements elements(product);
+    if (product.hides_sums())
+      elements.put_telling_first(nearest_choice(product, evaluation.arithmetic), numbers_to_rank());
     if (!is_started_ && !start(product, evaluation, elements)) return false;
     confirm(product, elements);
+    count_apart(product);
     numbers_before_ += product.size();
     return !(left_.empty() && mixed_.empty()) && finding_.compared - compared == product.size();
   }
@@ -565,7 +599,7 @@ private:
           if (finding.alike.size() < most_alike) finding.alike.push_back(member);
       finding.alike.erase(finding.alike.begin());
       finding.equal_bits = finding.compared;
-      finding.estimate_chance_hits = chance_hits(finding.compared);
+      finding.estimate_chance_hits = std::max(chance_hits(finding.compared), static_cast<double>(apart_));
     } else {
       finding.equal_bits = finding.compared - nearest_.differing;
       finding.nearest = nearest_;
@@ -606,22 +640,83 @@ private:
       const auto numbers = static_cast<std::size_t>(product_.plan().k) * sum_lanes;
       group.a.resize(numbers);
       group.b.resize(numbers);
-      for (; done_ < product_.size() && group.count < sum_lanes; ++done_) {
-        product_.append(place_, group);
-        place_ = (place_ + stride_) % product_.size();
-      }
+      for (; done_ < product_.size() && group.count < sum_lanes; ++done_) product_.append(next_place(), group);
       clear_unused(group);
       return group;
     }
 
+    /// Of the next elements, `most` at most, those first whose exact sums lie next to where results are rounded the other way,
+    /// by the size of their products: there members differ.
+    void put_telling_first(const OperandChoice& choice, std::int64_t most) {
+      const Format& stored = format(product_.stored());
+      std::vector<std::pair<double, std::int64_t>> ranked;
+      while (done_ < product_.size() && std::ssize(ranked) < most) {
+        const LaneGroup<Real> group = next();
+        GroupReadings<Real> readings(group, product_.plan().k);
+        const linalg::SumOperands<Real>& read = readings.as(choice);
+        for (std::size_t lane = 0; lane < group.count; ++lane) {
+          double sum = 0.0, magnitudes = 0.0;
+          for (std::size_t place = lane; place < read.a.size(); place += sum_lanes) {
+            const double term = static_cast<double>(read.a[place]) * static_cast<double>(read.b[place]);
+            sum += term;
+            magnitudes += std::abs(term);
+          }
+          const double exact = static_cast<double>(product_.alpha()) * sum + static_cast<double>(group.addend[lane]);
+          const double unit = ulp(exact, stored), units = std::abs(exact) / unit;
+          ranked.emplace_back(std::abs(units - std::floor(units) - 0.5) * unit / magnitudes, group.places[lane]);
+        }
+      }
+      std::sort(ranked.begin(), ranked.end());
+      for (const auto& [distance, place] : ranked) first_.push_back(place);
+      done_ -= std::ssize(first_);
+    }
+
   private:
+    std::int64_t next_place() {
+      if (at_first_ < first_.size()) return first_[at_first_++];
+      const std::int64_t place = place_;
+      place_ = (place_ + stride_) % product_.size();
+      return place;
+    }
+
     void clear_unused(LaneGroup<Real>& group) const {
       for (std::size_t i = 0; i < group.a.size(); ++i)
         if (i % sum_lanes >= group.count) group.a[i] = group.b[i] = Real(0);
     }
     const RecordedSums<Real>& product_;
     std::int64_t stride_ = 1, place_ = 0, done_ = 0;
+    std::vector<std::int64_t> first_;  ///< places that come before `place_`
+    std::size_t at_first_ = 0;
   };
+
+  /// Numbers whose exact sums are worth their time.
+  std::int64_t numbers_to_rank() const {
+    return std::max<std::int64_t>(products_left_ / 4 / std::max<std::int64_t>(finding_.k, 1), 256);
+  }
+
+  /// The way to read operands whose exact sums come nearest to some of the numbers.
+  static OperandChoice nearest_choice(const RecordedSums<Real>& product, const ArithmeticModel& declared) {
+    const LaneGroup<Real> group = Elements(product).next();
+    GroupReadings<Real> readings(group, product.plan().k);
+    OperandChoice nearest = as_they_are<Real>;
+    double least = std::numeric_limits<double>::infinity();
+    for (const OperandChoice& choice : choices_for<Real>(declared, product.operand_format())) {
+      const double distance = squared_distance(product, group, readings.as(choice));
+      if (distance < least) std::tie(nearest, least) = std::pair(choice, distance);
+    }
+    return nearest;
+  }
+
+  /// Counts the members left whose sums differ from those of the first before they are rounded to the format of results.
+  void count_apart(const RecordedSums<Real>& product) {
+    apart_ = 0;
+    if (!product.hides_sums() || finding_.members_left < 2 || !mixed_.empty()) return;
+    const LaneGroup<Real> group = Elements(product).next();
+    GroupReadings<Real> readings(group, product.plan().k);
+    Matching<Real> matching(product, group);
+    std::optional<Lanes<Real>> first;
+    for (const MembersOfChains& shared : left_) apart_ += matching.members_apart(shared, readings, first);
+  }
 
   /// Compares all members with the first numbers. False where there is nothing to compare.
   bool start(const RecordedSums<Real>& product, const Trace& evaluation, Elements& elements) {
@@ -667,6 +762,7 @@ private:
     constexpr double most_by_chance = 1e-3;
     constexpr std::size_t most_mixed = 3;
     if (finding_.family * product.plan().k * static_cast<std::int64_t>(groups.size()) > most_steps) return;
+    if (product.hides_sums()) return;  // several members would give any numbers together
     std::vector<MembersOfChains> members;
     std::vector<std::vector<std::uint32_t>> masks;  // by member and group
     if (!dealings_) dealings_.emplace(product.plan().k, product.is_product());
@@ -739,7 +835,7 @@ private:
                                                  const std::vector<LaneGroup<Real>>& groups,
                                                  std::vector<GroupReadings<Real>>& readings) {
     if (!product.is_product()) return {as_they_are<Real>};
-    std::vector<OperandChoice> choices = choices_for<Real>(declared);
+    std::vector<OperandChoice> choices = choices_for<Real>(declared, product.operand_format());
     if (product.plan().k <= longest_searched_whole) return choices;
     std::vector<double> distances;
     for (const OperandChoice& choice : choices) {
@@ -798,6 +894,7 @@ private:
   std::optional<MembersOfChains> furthest_;  ///< one member: that one, or the one that gives most of the first numbers
   KernelDifference nearest_;                 ///< of `furthest_`, where no member gives all numbers alone
   std::int64_t numbers_before_ = 0;          ///< of the result in earlier evaluations
+  std::int64_t apart_ = 0;            ///< members left whose sums differ from the first one's before results are stored
   std::int64_t equal_of_others_ = 0;  ///< numbers of the first group that members give which do not give all of it
   std::int64_t others_ = 0;           ///< numbers that these were compared with
   std::optional<AllDealings> dealings_;
@@ -946,13 +1043,20 @@ std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, cons
 }
 
 std::optional<ArithmeticModel> with_finding(const ArithmeticModel& declared, const KernelFinding& finding) {
-  if (!finding.kernel) return std::nullopt;
-  std::optional<ArithmeticModel> arithmetic = with_kernel(declared, *finding.kernel, finding.k);
+  if (!finding.tells()) return std::nullopt;
+  const auto with = [&](ProductKernel kernel) {
+    if (finding.stored_in == kernel.operands) {  // the declared way reads the same numbers
+      kernel.operands = declared.input;
+      kernel.operand_rounding = declared.rounding;
+    }
+    return with_kernel(declared, kernel, finding.k);
+  };
+  std::optional<ArithmeticModel> arithmetic = with(*finding.kernel);
   if (!arithmetic || finding.others.empty()) return arithmetic;
   std::string kernels = describe(*finding.kernel, finding.k);
   std::int64_t height = height_of(schedule_of(finding.kernel->parts, finding.k));
   for (const KernelShare& other : finding.others) {
-    const std::optional<ArithmeticModel> of_other = with_kernel(declared, other.kernel, finding.k);
+    const std::optional<ArithmeticModel> of_other = with(other.kernel);
     if (!of_other || of_other->input != arithmetic->input || of_other->tensor_core || arithmetic->tensor_core)
       return std::nullopt;
     height = std::max(height, height_of(schedule_of(other.kernel.parts, finding.k)));

@@ -94,7 +94,7 @@ public:
   std::int64_t rows() const { return static_cast<std::int64_t>(plan_.groups.size()); }
   std::int64_t length() const { return static_cast<std::int64_t>(plan_.elements.size()); }
   const RowOp& op() const { return *row_; }
-  bool has_fractions() const { return x_.has_fractions(); }
+  bool has_fractions() const { return x_.format().has_value(); }
   bool has_scale() const { return scale_.has_value(); }
   bool has_bias() const { return bias_.has_value(); }
 

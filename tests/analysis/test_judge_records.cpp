@@ -12,6 +12,7 @@
 
 #include "analysis/judge_records.hpp"
 #include "analysis/report.hpp"
+#include "analysis/report_parts.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/json_schema.hpp"
 #include "support/recording.hpp"
@@ -223,6 +224,37 @@ TEST_CASE("A product in TF32 that is declared float32 is named, in whole records
     CHECK(judged(writer, {draws, 1}).verdict <= Status::approaches);
     writer.last_record().erase("arithmetic");
   }
+}
+
+TEST_CASE("A kernel that nobody declared is named, with the declaration by which the run holds") {
+  const auto in_bf16 = [](float x) {
+    return static_cast<float>(round_to(static_cast<double>(x), format(FormatId::bf16), Rounding::nearest_even));
+  };
+  const Tensor<float> a = random_floats({24, 512}, 13), b = random_floats({512, 24}, 14);
+  RecordingWriter writer;
+  writer.value("a", StoredTensor::from(a));
+  writer.value("b", StoredTensor::from(b));
+  writer.value("y", StoredTensor::from(product(a, b, Tensor<float>({24}), in_bf16)));
+  writer.record("aten::mm", {"a", "b"}, {"y"});
+  const auto judged_with_kernels = [&] {
+    const TemporaryFolder folder;
+    writer.write(folder.path() / "run.safetensors");
+    JudgeOptions options;
+    options.kernel_searches = KernelSearches::all;
+    return judge_records(RecordedRun(folder.path() / "run.safetensors"), options).comparison;
+  };
+  const Comparison comparison = judged_with_kernels();
+  CHECK(comparison.verdict >= Status::improbable);  // float32 is what is judged
+  const std::string text = undeclared_kernel(comparison, comparison.run->arithmetics);
+  CHECK(contains(text, "Nothing was declared, fp32 is assumed, and all bits of the product are those of bf16, "));
+  const std::size_t first = text.find("declare {") + 8, last = text.find(" as the arithmetic");
+  REQUIRE(last != std::string::npos);
+  const auto declaration = nlohmann::json::parse(text.substr(first, last - first));
+  writer.last_record()["arithmetic"] = declaration["name"];
+  writer.metadata()["arithmetics"] = nlohmann::json{{declaration["name"].get<std::string>(), declaration}}.dump();
+  const Comparison declared = judged_with_kernels();
+  CHECK(declared.verdict <= Status::approaches);
+  CHECK(undeclared_kernel(declared, declared.run->arithmetics) == "");
 }
 
 TEST_CASE(
