@@ -153,6 +153,19 @@ public:
     return std::is_same_v<Real, float> && format(stored_).precision < format(FormatId::fp32).precision;
   }
 
+  /// Whether all operands are the same numbers when they are read in either way.
+  bool reads_alike(const OperandChoice& one, const OperandChoice& other) const {
+    const auto read = [](double x, const OperandChoice& choice) {
+      return choice.format == as_they_are<Real>.format ? x : round_to(x, format(choice.format), choice.rounding);
+    };
+    const auto are_alike = [&](const Numbers& numbers) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(element_count(numbers.shape())); ++i)
+        if (read(numbers[i], one) != read(numbers[i], other)) return false;
+      return true;
+    };
+    return are_alike(a_) && (!b_ || are_alike(*b_));
+  }
+
   /// Adds element e to a group unless a number of it is not finite, or is none of the type. Returns whether it did.
   bool append(std::int64_t e, LaneGroup<Real>& group) const {
     const std::int64_t j = e % plan_.n, i = e / plan_.n % plan_.m, batch = e / (plan_.n * plan_.m);
@@ -378,29 +391,39 @@ class Family {
 public:
   Family(const RecordedSums<Real>& sums, AllDealings& dealings) : sums_(sums), dealings_(dealings) {}
 
-  /// Members whose operands are read in one way. Empty where the group's numbers do not tell this from a way before it,
-  /// except for matrix units, which numbers that are narrow already may have gone through.
+  /// Members whose operands are read in one way. Where all numbers are read so in a way before it, too, only units are left
+  /// that it has not, or that take other exponents of subnormal numbers.
   std::vector<MembersOfChains> read_as(const OperandChoice& choice, GroupReadings<Real>& readings) {
     const linalg::SumOperands<Real>& read = readings.as(choice);
-    const auto is_read = [&](const linalg::SumOperands<Real>* known) {
-      return known->a == read.a && known->b == read.b;
-    };
-    const bool is_known = std::any_of(seen_.begin(), seen_.end(), is_read);
-    const bool is_narrow_already =
-        choice.rounding == Rounding::nearest_even && is_read(&readings.as(as_they_are<Real>));
+    std::vector<OperandChoice> alike;
+    for (const auto& [other, known] : seen_)
+      if (known->a == read.a && known->b == read.b && sums_.reads_alike(choice, other)) alike.push_back(other);
+    seen_.emplace_back(choice, &read);
     std::vector<MembersOfChains> members;
-    if (is_known && !is_narrow_already) return members;
-    seen_.push_back(&read);
     if (!sums_.is_product()) {
-      add(choice, {std::nullopt, false}, members);
+      if (alike.empty()) add(choice, {std::nullopt, false}, members);
       return members;
     }
-    for (const PartEngine& engine : engines_of(choice.format))
-      if (!is_known || engine.matrix_unit) add(choice, engine, members);
+    for (const PartEngine& engine : engines_of(choice.format)) {
+      const auto has_it = [&](const OperandChoice& other) { return has_same_sums(engine, choice, other); };
+      if (std::none_of(alike.begin(), alike.end(), has_it)) add(choice, engine, members);
+    }
     return members;
   }
 
 private:
+  /// Whether what adds up a part does the same for numbers that are read in another way, which are the same.
+  static bool has_same_sums(const PartEngine& engine, const OperandChoice& choice, const OperandChoice& other) {
+    if (!engine.matrix_unit) return true;
+    if (format(choice.format).min_exponent != format(other.format).min_exponent) return false;
+    const TensorCore& unit = *engine.matrix_unit;
+    const std::vector<PartEngine> engines = engines_of(other.format);
+    return std::any_of(engines.begin(), engines.end(), [&](const PartEngine& one) {
+      return one.matrix_unit && one.matrix_unit->block == unit.block && one.matrix_unit->sum_bits == unit.sum_bits &&
+             one.matrix_unit->fraction_bits == unit.fraction_bits;
+    });
+  }
+
   void add(const OperandChoice& choice, const PartEngine& engine, std::vector<MembersOfChains>& members) {
     for (const DealtTerms& dealt : dealings_.in_blocks(block_of(engine))) add(choice, engine, dealt, members);
   }
@@ -463,7 +486,7 @@ private:
 
   const RecordedSums<Real>& sums_;
   AllDealings& dealings_;
-  std::vector<const linalg::SumOperands<Real>*> seen_;
+  std::vector<std::pair<OperandChoice, const linalg::SumOperands<Real>*>> seen_;
 };
 
 /// Sum of squares of the distances of a group's recorded numbers from the exact sums of operands read in one way.

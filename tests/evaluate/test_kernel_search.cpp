@@ -212,6 +212,31 @@ TEST_CASE("blocks with lanes inside are found, and nothing else") {
   }
 }
 
+TEST_CASE("units of fp16 are found where the first numbers, or all, are read as by tf32") {
+  std::mt19937_64 random(20261142);
+  MadeRun run(16, 96, 24, random);
+  for (std::vector<float>* numbers : {&run.x, &run.w})
+    for (float& v : *numbers) v = std::copysign(std::abs(v) + 0.01f, v);  // no subnormal numbers of fp16
+  for (const bool has_subnormal : {false, true}) {
+    if (has_subnormal) run.w.back() = 0x1.4p-15f;  // read as 2^-14 in a unit of fp16, in the last column alone
+    Graph& graph = run.graph;
+    for (Value& value : graph.values)
+      if (value.name == "w") value.constant = StoredTensor::from(Tensor<float>({run.k, run.n}, run.w));
+    run.trace.inputs.tensors = {{"x", StoredTensor::from(Tensor<float>({run.m, run.k}, run.x))}};
+    for (const int block : {16, 8, 4}) {
+      const ProductKernel kernel = with_unit(FormatId::fp16, 25, block);
+      run.record(run.computed_by(kernel));
+      const KernelFinding found = run.searched();
+      CAPTURE(has_subnormal);
+      CAPTURE(block);
+      REQUIRE(found.kernel.has_value());
+      CHECK(found.kernel->matrix_unit.value().block == block);
+      CHECK(found.members_left <= (block == 16 ? 1 : 2));  // a unit of tf32 gives the same sums
+      if (block == 16) CHECK(found.kernel->operands == FormatId::fp16);
+    }
+  }
+}
+
 TEST_CASE("slices that are rounded before they are added are found") {
   std::mt19937_64 random(20261201);
   const std::int64_t k = 512;
