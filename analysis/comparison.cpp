@@ -743,13 +743,14 @@ void Comparer::add(const BatchLayout& layout, const Trace& trace, const Referenc
       s.result.assumptions.push_back(assumption);
 }
 
-std::optional<KernelFinding> Comparer::search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work) {
+std::optional<KernelFinding> Comparer::search_kernel(const Graph& graph, const Trace& trace, std::size_t node,
+                                                     std::int64_t most_work) {
   State& s = *state_;
   if (!has_kernels(s.graph.nodes[node].op)) return std::nullopt;
   if (!s.started) s.start(trace);
   std::optional<KernelSearch>& search = s.layers[node].kernels;
   if (!search) search.emplace(s.graph, node, most_work);
-  return search->add(trace) ? std::optional(search->finding()) : std::nullopt;
+  return search->add(graph, trace) ? std::optional(search->finding()) : std::nullopt;
 }
 
 std::int64_t Comparer::tested_computations() const {

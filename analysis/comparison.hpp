@@ -321,9 +321,11 @@ public:
   void add(const BatchLayout& layout, const Trace& trace, const Reference* accumulated, const Reference& local,
            const Bounds& bounds, std::int64_t first_sample,
            const std::function<void(std::size_t layer)>& before_layer = {});
-  /// Searches the kernel of a node with one more evaluation, as add() takes it. `most_work` as KernelSearch has it.
+  /// Searches the kernel of a node with one more evaluation, as add() takes it, of a graph with the comparer's nodes.
+  /// `most_work` as KernelSearch has it.
   /// Returns:   kernels that give all numbers of this evaluation; empty: none do
-  std::optional<KernelFinding> search_kernel(const Trace& trace, std::size_t node, std::int64_t most_work);
+  std::optional<KernelFinding> search_kernel(const Graph& graph, const Trace& trace, std::size_t node,
+                                             std::int64_t most_work);
   /// How many elements of products, or rows of other ops, readings were tested on, in all layers.
   std::int64_t tested_computations() const;
   /// `failure_probability`: as Comparison has it.

@@ -119,6 +119,7 @@ struct RunsDrift {
   std::optional<std::size_t> first;      ///< the first op whose numbers differ
   std::optional<std::size_t> amplifies;  ///< the op whose result differs most, next to what it reads
   double amplification = 0.0;
+  std::vector<std::string> undeclared;  ///< sentences on a kernel of both runs, or one of each, that nobody declared
   std::string not_as_b;  ///< why the first run was not judged as a run of the second one's network; empty: it was
   bool is_as_a = false;  ///< the second run was judged as one of the first one's network, whose rows it has, instead
   bool interrupted = false;

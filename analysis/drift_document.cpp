@@ -316,6 +316,7 @@ Section remarks_of(const RunsDrift& drift) {
     add(fmt::format("The runs depart at '{}'{}.", drift.ops[*drift.first].name,
                     drift.ops[*drift.first].has_same_operands ? ", on the same operands" : ""));
   if (const std::string text = kernels_of(drift); !text.empty()) add(text);
+  for (const std::string& text : drift.undeclared) add(text, Style::note);
   if (drift.amplifies && drift.amplification > 1.0)
     add(fmt::format("'{}' amplifies most: its relative difference is {} times that of what it reads.",
                     drift.ops[*drift.amplifies].name, brief(drift.amplification)));

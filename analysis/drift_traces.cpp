@@ -7,6 +7,7 @@
 
 #include "analysis/drift.hpp"
 #include "analysis/drift_verdict.hpp"
+#include "analysis/report_parts.hpp"
 #include "analysis/scalar.hpp"
 #include "driftbound/num/errors.hpp"
 
@@ -115,6 +116,8 @@ public:
   RunsDrift compare() && {
     require_same_inputs();
     drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
+    drift_.undeclared = undeclared_of(undeclared_kernel(a_.judgement.comparison, {a_.trace.arithmetic}),
+                                      undeclared_kernel(b_.judgement.comparison, {b_.trace.arithmetic}));
     for (std::size_t i = 0; i < a_.graph.nodes.size(); ++i) add(i);
     if (drift_.ops.empty()) throw InvalidArgument("no layer of the model is recorded in both runs");
     for (const auto& [name, node] : in_b_)

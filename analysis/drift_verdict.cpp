@@ -67,7 +67,7 @@ namespace {
 /// "fp32, in one chain"; where it takes several kernels to give all bits, in alphabetical order: "… in some elements, and …
 /// in others".
 std::string kernel_of(const LayerSummary* layer) {
-  if (layer == nullptr || !layer->kernel || !layer->kernel->kernel) return "";
+  if (layer == nullptr || !layer->kernel || !layer->kernel->tells()) return "";
   const KernelFinding& finding = *layer->kernel;
   std::set<std::string> texts = {describe(*finding.kernel, finding.k)};
   for (const KernelShare& other : finding.others) texts.insert(describe(other.kernel, finding.k));
@@ -104,6 +104,14 @@ std::string kernels_text(const DriftOp& op) {
 }
 
 }  // namespace
+
+std::vector<std::string> undeclared_of(std::string of_a, std::string of_b) {
+  if (of_a == of_b) return of_a.empty() ? std::vector<std::string>() : std::vector{"In both runs: " + of_a};
+  std::vector<std::string> texts;
+  if (!of_a.empty()) texts.push_back("In the first run: " + of_a);
+  if (!of_b.empty()) texts.push_back("In the second run: " + of_b);
+  return texts;
+}
 
 void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b) {
   op.kernel_a = kernel_of(a);

@@ -56,6 +56,9 @@ bool adds_and_multiplies(std::string_view kind);
 void add_op(DriftOp op, const std::vector<const RunDifference*>& operands, RunsDrift& drift);
 /// Sets what a report of each run alone says of an op.
 void take_reports(DriftOp& op, const LayerSummary* a, const LayerSummary* b);
+
+/// What nobody declared of two runs that were judged alone, each sentence once. `of_a`, `of_b`: as undeclared_kernel() has it.
+std::vector<std::string> undeclared_of(std::string of_a, std::string of_b);
 /// Sets the verdict of an op and the reason. `ops`: compared in all.
 void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops);
 /// What is wrong with a layer that is beyond a bound; empty: nothing.

@@ -190,51 +190,6 @@ std::int64_t numbers_between(const Graph& graph, const std::vector<Shape>& input
   return numbers;
 }
 
-/// Searches the kernels of all nodes in the parts of a run, with inputs as the run used them, and keeps those that give all
-/// numbers of every part.
-class FoundInParts {
-public:
-  FoundInParts(const Graph& graph, const JudgeOptions& options, Comparer& comparer)
-      : graph_(graph), options_(options), comparer_(comparer), findings_(graph.nodes.size()) {}
-
-  void add(Trace part) {
-    part.inputs = used_inputs(graph_, part);
-    for (std::size_t node = 0; node < findings_.size(); ++node) {
-      std::optional<KernelFinding> finding = comparer_.search_kernel(part, node, work_of_search(options_));
-      if (is_first_ || findings_[node]) findings_[node] = std::move(finding);
-    }
-    is_first_ = false;
-  }
-
-  /// Empty for a run whose order is declared: its bounds tell whether it is the declared one.
-  FoundArithmetics arithmetics(const ArithmeticModel& declared) const {
-    if (declared.order.kind != SummationOrder::Kind::unknown) return {};
-    FoundArithmetics found;
-    for (const std::optional<KernelFinding>& finding : findings_)
-      found.push_back(finding ? with_finding(declared, *finding) : std::nullopt);
-    const bool any = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
-    return any ? found : FoundArithmetics();
-  }
-
-  /// Of products that one kernel gives alone.
-  KernelsByNode kernels() const {
-    KernelsByNode kernels;
-    for (const std::optional<KernelFinding>& finding : findings_) {
-      const bool is_one = finding && finding->others.empty() && finding->kernel && finding->kernel->of_products;
-      kernels.push_back(is_one ? finding->kernel : std::nullopt);
-    }
-    const bool any = std::any_of(kernels.begin(), kernels.end(), [](const auto& one) { return one.has_value(); });
-    return any ? kernels : KernelsByNode();
-  }
-
-private:
-  const Graph& graph_;
-  const JudgeOptions& options_;
-  Comparer& comparer_;
-  std::vector<std::optional<KernelFinding>> findings_;  ///< by node: of all parts so far; empty: some part has others
-  bool is_first_ = true;
-};
-
 /// Samples that are judged together: their products gain by it, their numbers have to fit memory.
 std::int64_t block_of(const Graph& graph, const BatchLayout& layout, std::int64_t most) {
   constexpr std::int64_t most_numbers = std::int64_t{1} << 20;
@@ -393,16 +348,26 @@ public:
   LayersAlone(const Graph& graph, bool is_batched, const JudgeOptions& options)
       : graph_(graph), options_(options), varies_(depends_on_input(graph)), is_batched_(is_batched) {}
 
-  /// `share`: of the failure probability.
-  void add(const Trace& part, std::int64_t first_sample, double share) {
+  /// Searches the kernels of a part's layers.
+  void search(const Trace& part, std::int64_t first_sample) {
+    const ValuesOfPart values(graph_, part);
+    if (alone_.empty()) start(values);
+    for (std::size_t i = 0; i < alone_.size(); ++i) {
+      if (!varies_[graph_.nodes[i].output] && first_sample > 0) continue;
+      search_layers_alone(alone_[i], trace_of(i, part, values), kernels_[i]);
+    }
+  }
+
+  /// `share`: of the failure probability. `takes_found`: whether all parts have been searched.
+  void add(const Trace& part, std::int64_t first_sample, double share, bool takes_found) {
     const ValuesOfPart values(graph_, part);
     if (alone_.empty()) start(values);
     JudgeOptions options = options_;
-    options.gets_whole_results = share == 1.0;
     options.failure_probability *= share / static_cast<double>(std::max<std::size_t>(alone_.size(), 1));
     for (std::size_t i = 0; i < alone_.size(); ++i) {
       if (!varies_[graph_.nodes[i].output] && first_sample > 0) continue;  // the same for every sample
-      add_layers_alone(alone_[i], trace_of(i, part, values), options, first_sample, *comparers_[i]);
+      const FoundArithmetics found = takes_found ? kernels_[i].arithmetics(part.arithmetic) : FoundArithmetics();
+      add_layers_alone(alone_[i], trace_of(i, part, values), options, first_sample, found, *comparers_[i]);
     }
   }
 
@@ -423,6 +388,7 @@ private:
     for (const Node& node : graph_.nodes) {
       alone_.push_back(lone_node(node, values));
       comparers_.push_back(std::make_unique<Comparer>(alone_.back(), std::vector<Scalar>(), options_.threshold));
+      kernels_.emplace_back(1, options_, *comparers_.back());
     }
   }
 
@@ -483,6 +449,7 @@ private:
   bool is_batched_;
   std::vector<Graph> alone_;
   std::vector<std::unique_ptr<Comparer>> comparers_;
+  std::vector<FoundInParts> kernels_;
 };
 
 Judgement judge_layers_alone(const Graph& graph, const RunInParts& run, const JudgeOptions& options) {
@@ -490,11 +457,17 @@ Judgement judge_layers_alone(const Graph& graph, const RunInParts& run, const Ju
   const std::int64_t samples = run.about->samples;
   const std::int64_t at_once = layout.batched ? std::max<std::int64_t>(run.at_once, 1) : 1;
   LayersAlone layers(graph, layout.batched, options);
+  const bool searches = options.kernel_searches != KernelSearches::none, is_whole = at_once >= samples;
+  for (std::int64_t first = 0; first < samples && searches && run.is_kept && !is_whole; first += at_once)
+    layers.search(run.part(first, std::min(at_once, samples - first)), first);
   Judgement judgement;
   std::int64_t done = 0;
   while (done < samples && !judgement.interrupted) {
     const std::int64_t count = std::min(at_once, samples - done);
-    layers.add(run.part(done, count), done, static_cast<double>(count) / static_cast<double>(samples));
+    const Trace part = run.part(done, count);
+    if (searches && (is_whole || !run.is_kept)) layers.search(part, done);
+    const double share = static_cast<double>(count) / static_cast<double>(samples);
+    layers.add(part, done, share, searches && (is_whole || run.is_kept));
     done += count;
     judgement.interrupted = options.progress && !options.progress(done, samples) && done < samples;
   }
@@ -503,6 +476,37 @@ Judgement judge_layers_alone(const Graph& graph, const RunInParts& run, const Ju
 }
 
 }  // namespace
+
+FoundInParts::FoundInParts(std::size_t nodes, const JudgeOptions& options, Comparer& comparer)
+    : options_(options), comparer_(comparer), findings_(nodes) {}
+
+void FoundInParts::add(const Graph& graph, Trace part) {
+  part.inputs = used_inputs(graph, part);
+  for (std::size_t node = 0; node < findings_.size(); ++node) {
+    std::optional<KernelFinding> finding = comparer_.search_kernel(graph, part, node, work_of_search(options_));
+    if (is_first_ || findings_[node]) findings_[node] = std::move(finding);
+  }
+  is_first_ = false;
+}
+
+FoundArithmetics FoundInParts::arithmetics(const ArithmeticModel& declared) const {
+  if (declared.order.kind != SummationOrder::Kind::unknown) return {};
+  FoundArithmetics found;
+  for (const std::optional<KernelFinding>& finding : findings_)
+    found.push_back(finding ? with_finding(declared, *finding) : std::nullopt);
+  const bool any = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.has_value(); });
+  return any ? found : FoundArithmetics();
+}
+
+KernelsByNode FoundInParts::kernels() const {
+  KernelsByNode kernels;
+  for (const std::optional<KernelFinding>& finding : findings_) {
+    const bool is_one = finding && finding->tells() && finding->others.empty() && finding->kernel->of_products;
+    kernels.push_back(is_one ? finding->kernel : std::nullopt);
+  }
+  const bool any = std::any_of(kernels.begin(), kernels.end(), [](const auto& one) { return one.has_value(); });
+  return any ? kernels : KernelsByNode();
+}
 
 void check_failure_probability(double probability) {
   if (!(probability > 0.0 && probability < 1.0))
@@ -528,16 +532,16 @@ Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& a
   const Bounder bounder(graph, std::move(how));
   const ReferenceMaker reference_maker(
       graph, wants_all ? [&](ValueId id) { return bounder.spectral_norm(id); } : ReferenceMaker::SpectralNorm());
-  FoundInParts found_in_parts(graph, options, comparer);
+  FoundInParts found_in_parts(graph.nodes.size(), options, comparer);
   const bool searches = options.kernel_searches != KernelSearches::none, searches_first = searches && run.is_kept;
   for (std::int64_t first = 0; first < samples && searches_first; first += block)
-    found_in_parts.add(run.part(first, std::min(block, samples - first)));
+    found_in_parts.add(graph, run.part(first, std::min(block, samples - first)));
   const FoundArithmetics found = found_in_parts.arithmetics(run.about->arithmetic);
   const KernelsByNode kernels = found_in_parts.kernels();
   for (std::int64_t first = 0; first < samples; first += block) {
     const std::int64_t count = std::min(block, samples - first);
     const Trace part = run.part(first, count);
-    if (searches && !searches_first) found_in_parts.add(part);
+    if (searches && !searches_first) found_in_parts.add(graph, part);
     SharpenedReferences references(reference_maker, part, options.precision, false);
     const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, &references.accumulated()->layers},
                                         found, kernels, options);
@@ -561,27 +565,34 @@ Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& opti
   return judge(graph, RunInParts{&trace, part, many, true}, options);
 }
 
-void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,
-                      Comparer& comparer) {
+namespace {
+
+/// Samples of a trace that are judged together, layer by layer.
+std::int64_t block_of_alone(const Graph& graph, const BatchLayout& layout, const Trace& trace) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 21;
+  const std::int64_t numbers = std::max(elements_of_sample(trace), numbers_between(graph, layout.sample_shapes));
+  return layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(numbers, 1), 1) : 1;
+}
+
+}  // namespace
+
+void search_layers_alone(const Graph& graph, const Trace& trace, FoundInParts& kernels) {
+  const BatchLayout layout = batch_layout(graph);
+  const std::int64_t block = block_of_alone(graph, layout, trace);
+  for (std::int64_t first = 0; first < trace.samples; first += block)
+    kernels.add(graph, slice(graph, layout, trace, first, std::min(block, trace.samples - first)));
+}
+
+void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& asked, std::int64_t first_sample,
+                      const FoundArithmetics& found, Comparer& comparer) {
   JudgeOptions options = asked;
   options.bounds = local_bounds(asked.bounds);
   const BatchLayout layout = batch_layout(graph);
-  const std::int64_t numbers = std::max(elements_of_sample(trace), numbers_between(graph, layout.sample_shapes));
-  const std::int64_t block =
-      layout.batched ? std::max<std::int64_t>(most_elements / std::max<std::int64_t>(numbers, 1), 1) : 1;
+  const std::int64_t block = block_of_alone(graph, layout, trace);
   const Bounder bounder(graph, how_to_bound(graph, options, (trace.samples + block - 1) / block));
   const ReferenceMaker reference_maker(graph);
-  const auto part_from = [&](std::int64_t first) {
-    return slice(graph, layout, trace, first, std::min(block, trace.samples - first));
-  };
-  FoundInParts kernels(graph, options, comparer);
-  for (std::int64_t first = 0; first < trace.samples && options.kernel_searches != KernelSearches::none; first += block)
-    kernels.add(part_from(first));
-  const FoundArithmetics found =
-      options.gets_whole_results ? kernels.arithmetics(trace.arithmetic) : FoundArithmetics();
   for (std::int64_t first = 0; first < trace.samples; first += block) {
-    const Trace part = part_from(first);
+    const Trace part = slice(graph, layout, trace, first, std::min(block, trace.samples - first));
     SharpenedReferences references(reference_maker, part, options.precision, true);
     const Bounds bounds = wanted_bounds(bounder, part, {&references.local().layers, nullptr}, found, {}, options);
     comparer.add(layout, part, nullptr, references.local(), bounds, first_sample + first,

@@ -31,8 +31,6 @@ struct JudgeOptions {
   /// In a recorded run of unknown order, bounds take the order and the matrix unit of kernels that give all numbers of a node in all
   /// samples (docs/theory.md T-170).
   KernelSearches kernel_searches = KernelSearches::none;
-  /// Whether add_layers_alone() gets whole results, which kernels that are found must give.
-  bool gets_whole_results = false;
   /// Bytes that bounds from end to end may take; where they would take more they are left out, unless `bounds` names
   /// them. 0: any number.
   std::uint64_t memory = 0;
@@ -77,10 +75,34 @@ std::int64_t followed_of_each_output(const Graph& graph);
 Judgement judge(const Graph& graph, const RunInParts& run, const JudgeOptions& options);
 Judgement judge(const Graph& graph, const Trace& trace, const JudgeOptions& options);
 
+/// Searches the kernels of all nodes in the parts of a run, with inputs as the run used them, and keeps those that give all
+/// numbers of every part.
+class FoundInParts {
+public:
+  FoundInParts(std::size_t nodes, const JudgeOptions& options, Comparer& comparer);
+
+  /// A part as Comparer::add() takes it, of the comparer's graph or of one with the same nodes and other constants.
+  void add(const Graph& graph, Trace part);
+  /// Empty for a run whose order is declared: its bounds tell whether it is the declared one.
+  FoundArithmetics arithmetics(const ArithmeticModel& declared) const;
+  /// Of products that one kernel gives alone.
+  KernelsByNode kernels() const;
+
+private:
+  const JudgeOptions& options_;
+  Comparer& comparer_;
+  std::vector<std::optional<KernelFinding>> findings_;  ///< by node: of all parts so far; empty: some part has others
+  bool is_first_ = true;
+};
+
+/// Searches the kernels of a trace that add_layers_alone() takes.
+void search_layers_alone(const Graph& graph, const Trace& trace, FoundInParts& kernels);
+
 /// Compares every layer of a trace with the exact layer at its recorded operands and with the local bounds, and adds the
 /// results to a comparer of this graph, or of one with the same nodes. The failure probability is that of this call.
+/// `found`: the arithmetics of kernels that give all numbers of the comparer, those of other calls too; empty: none
 /// Throws:    as judge()
 void add_layers_alone(const Graph& graph, const Trace& trace, const JudgeOptions& options, std::int64_t first_sample,
-                      Comparer& comparer);
+                      const FoundArithmetics& found, Comparer& comparer);
 
 }  // namespace driftbound::analysis

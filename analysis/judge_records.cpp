@@ -37,20 +37,27 @@ public:
   ResultJudge(const JudgeOptions& options, double failure_probability)
       : options_(options), failure_probability_(failure_probability) {}
 
+  /// Searches the kernel of one part, before the first one is added.
+  void search(const RecordPart& part) {
+    start(part);
+    if (!kernels_) kernels_.emplace(graph_->nodes.size(), options_, *comparer_);
+    search_layers_alone(part.graph, part.trace, *kernels_);
+  }
+
   void add(RecordPart&& part) {
-    if (!comparer_) {
-      graph_ = std::make_unique<const Graph>(part.graph);
-      arithmetic_ = part.trace.arithmetic;
-      comparer_ = std::make_unique<Comparer>(*graph_, std::vector<Scalar>(), options_.threshold);
-    }
+    start(part);
     JudgeOptions options = options_;
     options.failure_probability = failure_probability_ * part.share;
     const bool is_product = multiplies_matrices(part.graph.nodes.front().op);
-    options.gets_whole_results = part.share == 1.0;
     options.tests_readings = comparer_->tested_computations() < (is_product ? enough_elements : enough_rows);
-    add_layers_alone(part.graph, part.trace, options, samples_, *comparer_);
+    const FoundArithmetics found = kernels_ ? kernels_->arithmetics(arithmetic_) : FoundArithmetics();
+    add_layers_alone(part.graph, part.trace, options, samples_, found, *comparer_);
     first_samples_.push_back(samples_);
+    first_numbers_.push_back(numbers_);
+    const auto numbers = static_cast<std::int64_t>(part.trace.layers.front().output.size());
+    row_lengths_.push_back(std::max<std::int64_t>(numbers / std::max<std::int64_t>(part.trace.samples, 1), 1));
     samples_ += part.trace.samples;
+    numbers_ += numbers;
     part.graph = Graph();
     part.trace = Trace();
     parts_.push_back(std::move(part));  // where its elements lie
@@ -68,11 +75,19 @@ public:
         for (BoundSummary& bound : scope->bounds) place(bound.worst);
       }
       if (layer.first_void) place(layer.first_void->sample, layer.first_void->element);
+      if (layer.kernel && layer.kernel->nearest) place_number(layer.kernel->nearest->first);
     }
     return comparison;
   }
 
 private:
+  void start(const RecordPart& part) {
+    if (comparer_) return;
+    graph_ = std::make_unique<const Graph>(part.graph);
+    arithmetic_ = part.trace.arithmetic;
+    comparer_ = std::make_unique<Comparer>(*graph_, std::vector<Scalar>(), options_.threshold);
+  }
+
   /// Numbers of samples become numbers in the result.
   void place(std::int64_t& sample, std::int64_t& element) const {
     const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
@@ -83,15 +98,24 @@ private:
   void place(std::optional<WorstCase>& worst) const {
     if (worst) place(worst->sample, worst->element);
   }
+  /// The same of a number among those of all parts, one part after the other.
+  void place_number(std::int64_t& number) const {
+    const auto after = std::upper_bound(first_numbers_.begin(), first_numbers_.end(), number);
+    if (after == first_numbers_.begin()) return;  // -1
+    const auto part = static_cast<std::size_t>(after - first_numbers_.begin()) - 1;
+    const std::int64_t in_part = number - first_numbers_[part];
+    number = parts_[part].place_of(in_part / row_lengths_[part], in_part % row_lengths_[part]);
+  }
 
   const JudgeOptions& options_;
   double failure_probability_;
   std::unique_ptr<const Graph> graph_;
   std::unique_ptr<Comparer> comparer_;
+  std::optional<FoundInParts> kernels_;
   ArithmeticModel arithmetic_;
   std::vector<RecordPart> parts_;
-  std::vector<std::int64_t> first_samples_;
-  std::int64_t samples_ = 0;
+  std::vector<std::int64_t> first_samples_, first_numbers_, row_lengths_;  ///< by part
+  std::int64_t samples_ = 0, numbers_ = 0;
 };
 
 RecordSummary summary_of(const Record& record, const ResultCoverage& coverage, const ArithmeticModel& arithmetic) {
@@ -145,9 +169,22 @@ struct JudgedRecord {
 JudgedRecord judge_record(const RecordedRun& run, std::size_t record, const JudgeOptions& options,
                           double failure_probability, const AuditOptions& audit) {
   JudgedRecord judged;
-  judged.covered = cut_record(run, record, {audit.draws, audit.seed}, [&](RecordPart&& part) {
+  const CutOptions cut{audit.draws, audit.seed};
+  judged.covered = cut_record(run, record, cut, [&](RecordPart&& part) {
     const std::size_t result = part.result;
-    judged.judges.try_emplace(result, options, failure_probability).first->second.add(std::move(part));
+    const auto [found, is_first] = judged.judges.try_emplace(result, options, failure_probability);
+    ResultJudge& judge = found->second;
+    if (is_first && options.kernel_searches != KernelSearches::none && has_kernels(part.graph.nodes.front().op)) {
+      const auto search = [&](const RecordPart& other) {
+        if (other.result == result) judge.search(other);
+        return other.result <= result;
+      };
+      if (part.share < 1.0)  // a kernel that bounds take gives all parts
+        cut_record(run, record, cut, search);
+      else
+        search(part);
+    }
+    judge.add(std::move(part));
     return true;
   });
   return judged;

@@ -57,7 +57,14 @@ std::string reading_text(const ProbedReading& reading) {
   return text + (reading.rounding ? fmt::format(", rounded {}", words_of(*reading.rounding)) : ", rounded unlike IEEE");
 }
 
+std::string result_text(const ProbedResult& result) {
+  if (!result.is_narrow()) return "no narrower than float32";
+  return fmt::format("{}, rounded {}", format(result.format).name,
+                     result.rounding ? words_of(*result.rounding) : "in a way that is not known here");
+}
+
 std::string sums_text(const SumRounding& sums) {
+  if (sums.is_hidden && sums.precision >= 24) return "not seen behind the rounding of results";
   return fmt::format("{} bits, {}", sums.precision, sums.rounding ? words_of(*sums.rounding) : "rounding not seen");
 }
 
@@ -116,6 +123,7 @@ Table facts_of(const ProbeFindings& findings, bool is_sum) {
   if (!is_sum) add("fused multiply-add", fused_text(findings.tree()));
   if (findings.additions) add("additions", sums_text(*findings.additions));
   if (findings.steps) add("steps", steps_text(*findings.steps));
+  add("results", result_text(findings.result));
   add("subnormals", fmt::format("operands {}, results {}", kept_or_flushed(findings.left.keeps_subnormals()),
                                 kept_or_flushed(findings.keeps_subnormal_results)));
   return table;
@@ -212,7 +220,13 @@ Json json_of_reading(const ProbedReading& reading) {
 
 Json json_of_sums(const SumRounding& sums) {
   return object("precision"_key = sums.precision,
-                "rounding"_key = sums.rounding ? Json(key_of(*sums.rounding)) : Json(nullptr));
+                "rounding"_key = sums.rounding ? Json(key_of(*sums.rounding)) : Json(nullptr),
+                "hidden"_key = sums.is_hidden);
+}
+
+Json json_of_result(const ProbedResult& result) {
+  return object("format"_key = format(result.format).name,
+                "rounding"_key = result.rounding ? Json(key_of(*result.rounding)) : Json(nullptr));
 }
 
 Json json_of_tree(const SummationTree& tree) {
@@ -235,7 +249,7 @@ Json json_of_findings(const ProbeFindings& findings) {
     steps = object("block"_key = findings.steps->block, "fraction_bits"_key = findings.steps->fraction_bits,
                    "sums"_key = json_of_sums(findings.steps->sums));
   return object("order"_key = to_string(findings.order), "left"_key = json_of_reading(findings.left),
-                "right"_key = json_of_reading(findings.right),
+                "right"_key = json_of_reading(findings.right), "result"_key = json_of_result(findings.result),
                 "additions"_key = findings.additions ? json_of_sums(*findings.additions) : Json(nullptr),
                 "steps"_key = steps, "keeps_subnormal_results"_key = findings.keeps_subnormal_results,
                 "classes"_key = classes, "confirmed"_key = findings.is_confirmed(), "calls"_key = findings.calls,
@@ -308,6 +322,11 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
   };
   compare("left", probed.findings->left);
   compare("right", probed.findings->right);
+  const ProbedResult& result = probed.findings->result;
+  const FormatId stored = declared && declared->output != FormatId::fp64 ? declared->output : FormatId::fp32;
+  if (declared && stored != result.format)
+    found.push_back(fmt::format("results are declared to be stored in {} and found to be {}.", format(stored).name,
+                                result_text(result)));
   return found;
 }
 

@@ -336,7 +336,8 @@ std::vector<KernelGroup> kernel_groups(const Comparison& comparison) {
     if (found.nearest) text += "; " + nearest_text(*found.nearest, found.k);
     for (const KernelShare& other : found.others)
       text += fmt::format("; {} numbers: {}", other.numbers, describe(other.kernel, found.k));
-    if (found.kernel && found.estimate_chance_hits > 1.0) text += " (one of many: so few numbers do not tell)";
+    if (found.kernel && !found.tells())
+      text = fmt::format("does not tell: {} of {} members fit, such as {}", found.members_left, found.family, text);
     const auto is_it = [&](const KernelGroup& known) {
       return known.text == text && known.finding.equal_bits == found.equal_bits &&
              known.finding.compared == found.compared && known.finding.members_left == found.members_left;

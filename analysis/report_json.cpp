@@ -172,8 +172,9 @@ Json kernel_json(const std::optional<KernelFinding>& finding) {
                 "part_rounding"_key = part_rounding_json(kernel, slices), "scaling"_key = name_of(kernel.scaling),
                 "addend"_key = name_of(kernel.addend), "steps"_key = kernel.row ? Json(describe(*kernel.row)) : Json(),
                 "channels_together"_key = channels_json(kernel), "equal_bits"_key = finding->equal_bits,
-                "of"_key = finding->compared, "members_left"_key = finding->members_left, "others"_key = others,
-                "alike"_key = alike, "estimate_chance_hits"_key = finding->estimate_chance_hits);
+                "of"_key = finding->compared, "members_left"_key = finding->members_left,
+                "tells"_key = finding->tells(), "others"_key = others, "alike"_key = alike,
+                "estimate_chance_hits"_key = finding->estimate_chance_hits);
 }
 
 /// Null where a member gives all numbers, or the family was not compared.

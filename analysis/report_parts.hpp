@@ -11,6 +11,11 @@ namespace driftbound::analysis {
 /// The first sentence of a report: verdict, the layer that it hangs on, and why.
 std::string headline(const Report& report);
 
+/// Where nobody declared an arithmetic, and all products of a run that are judged by the default are explained by one way to
+/// read operands and one unit that are not the default's: which, and how to declare it. Empty: it is not so.
+/// `arithmetics`: of the run
+std::string undeclared_kernel(const Comparison& comparison, const std::vector<ArithmeticModel>& arithmetics);
+
 /// What ran the model: "cpu", "unknown".
 std::string backend_of(const Provenance& run);
 /// What multiplied matrices: "cublas", "cublas-pedantic", "ordered"; empty: unknown.

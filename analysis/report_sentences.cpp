@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "analysis/report_parts.hpp"
 #include "analysis/text.hpp"
@@ -321,11 +322,65 @@ std::string premise_of(const ArithmeticModel& arithmetic) {
   return fmt::format(" Assuming {} in order {}{}.", arithmetic.name, to_string(arithmetic.order), source);
 }
 
+/// Layers that are judged by an arithmetic: all, or those of its records.
+bool is_judged_by(const LayerSummary& layer, const ArithmeticModel& arithmetic) {
+  return !layer.record || layer.record->arithmetic == arithmetic.name;
+}
+
+/// As a trace declares a kernel's operands and unit; empty where an arithmetic has no such reading.
+std::string declaration_of(const ProductKernel& kernel) {
+  const bool cuts = kernel.operand_rounding == Rounding::toward_zero;
+  if (kernel.operand_rounding == Rounding::nearest_away || (cuts && !kernel.matrix_unit)) return "";
+  const std::string_view operands = format(kernel.operands).name;
+  std::string text = fmt::format(
+      R"({{"name": "{}{}", "input": "{}", "accumulator": "fp32", "output": "fp32", "stores_declared_types": true)",
+      operands, kernel.matrix_unit ? " unit" : " operands", operands);
+  if (const std::optional<TensorCore>& unit = kernel.matrix_unit)
+    text += fmt::format(R"(, "tensor_core": {{"fraction_bits": {}, "block": {}{}{}}})", unit->fraction_bits,
+                        unit->block, unit->sum_bits < 23 ? fmt::format(R"(, "sum_bits": {})", unit->sum_bits) : "",
+                        cuts ? R"(, "cuts_operands": true)" : "");
+  return text + "}";
+}
+
 }  // namespace
+
+std::string undeclared_kernel(const Comparison& comparison, const std::vector<ArithmeticModel>& arithmetics) {
+  const auto assumed = std::find_if(arithmetics.begin(), arithmetics.end(), [](const ArithmeticModel& one) {
+    return one.evidence == Evidence::assumed && one.source.starts_with("default: ");
+  });
+  if (assumed == arithmetics.end()) return "";
+  std::set<std::string> kernels, declarations;
+  std::int64_t products = 0;
+  for (const LayerSummary& layer : comparison.layers) {
+    const std::optional<KernelFinding>& found = layer.kernel;
+    const bool is_product = layer.op == "Gemm" || layer.op == "MatMul" || layer.op == "Conv" ||
+                            (found && found->kernel && found->kernel->of_products);
+    if (!is_product || !is_judged_by(layer, *assumed)) continue;
+    const bool is_explained =
+        found && found->tells() && found->others.empty() && found->compared == layer.compared && layer.compared > 0;
+    const bool is_narrow = is_explained && found->kernel->operands != assumed->input &&
+                           (found->kernel->matrix_unit || found->stored_in != found->kernel->operands);
+    if (!is_narrow) return "";
+    ++products;
+    kernels.insert(describe(*found->kernel, found->k));
+    declarations.insert(declaration_of(*found->kernel));
+  }
+  if (declarations.size() != 1 || declarations.begin()->empty()) return "";
+  return fmt::format(
+      "Nothing was declared, {} is assumed, and all bits of {} are those of {}{}: declare {} as the arithmetic of the "
+      "records (docs/file-formats.md; in Python record(..., arithmetic=...)).",
+      assumed->name, products == 1 ? "the product" : fmt::format("the {} products", products), *kernels.begin(),
+      kernels.size() > 1 ? fmt::format(" and {} like it in other parts", kernels.size() - 1) : "",
+      *declarations.begin());
+}
 
 std::string headline(const Report& report) {
   const std::string state = report.context.interrupted ? "INTERRUPTED, " : "";
-  return state + verdict_sentence(report) + lost_digits(report.comparison) + premise_of(report.context.arithmetic);
+  const std::optional<RunSummary>& run = report.comparison.run;
+  const std::string undeclared =
+      undeclared_kernel(report.comparison, run ? run->arithmetics : std::vector{report.context.arithmetic});
+  return state + verdict_sentence(report) + lost_digits(report.comparison) +
+         (undeclared.empty() ? premise_of(report.context.arithmetic) : " " + undeclared);
 }
 
 std::string open_question_text(const Report& report, Question question) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/choices.hpp"
+#include "analysis/report_parts.hpp"
 
 namespace driftbound::analysis {
 
@@ -20,6 +21,11 @@ RunsDrift RunComparer::compare() && {
   from_open_a_ = following_from(run_a_, open_results(run_a_, layers_a_));
   from_open_b_ = following_from(run_b_, open_results(run_b_, layers_b_));
   drift_.interrupted = a_.judgement.interrupted || b_.judgement.interrupted;
+  const auto undeclared = [](const JudgedRun& run) {
+    const Comparison& comparison = run.judgement.comparison;
+    return undeclared_kernel(comparison, comparison.run->arithmetics);
+  };
+  drift_.undeclared = undeclared_of(undeclared(a_), undeclared(b_));
   require_common_positions();
   find_scores();
   find_parting();

@@ -17,9 +17,12 @@
 #   --rows N          of them recorded                                 (16)
 #   --jobs N          networks at a time                               (4, or as many as there are cores)
 #   --quick           the benchmark on tiny matrices, no tools of the toolkit; for tests
-#   --only PARTS      of tests,bench,networks,tools: the GPU tests; the benchmark; the networks, recorded and judged;
-#                     compute-sanitizer and cuobjdump                  (all)
+#   --products LIST   inner dimensions of the products                 (64,256,1024,4096,8192)
+#   --only PARTS      of tests,bench,networks,tools,probe,products: the GPU tests; the benchmark; the networks, recorded
+#                     and judged; compute-sanitizer and cuobjdump; the order and the arithmetic of products, by masks; products,
+#                     recorded and explained                           (the first four)
 #   --time-limit S    seconds after which nothing new is begun         (480)
+#   --part-limit S    the same of one part                             (240)
 #
 # Exit status: 0 everything passed, 1 something failed or was left out for time, 3 bad usage, 4 no usable GPU.
 set -uo pipefail
@@ -31,6 +34,7 @@ carry=$root/build/carry
 out=${OUT:-$root/build/check_gpu}
 models=$root/examples/models
 programs='' networks='' modes='' quick='' build='' batches=1,16,256,10000 samples=10000 rows=16 time_limit=480
+products=64,256,1024,4096,8192 part_limit=240 part_end=''
 only=tests,bench,networks,tools
 jobs=$(nproc 2>/dev/null || echo 1)
 [ "$jobs" -gt 4 ] && jobs=4
@@ -42,7 +46,10 @@ not_available() {
   exit 4
 }
 elapsed() { echo $(($(date +%s) - start)); }
-time_left() { echo $((time_limit - $(elapsed))); }
+time_left() {
+  local end=${part_end:-$time_limit}
+  echo $(((end < time_limit ? end : time_limit) - $(elapsed)))
+}
 say() { printf '[%3d s] %s\n' "$(elapsed)" "$1" | tee -a "$out/log.txt"; }
 show() { tee -a "$out/log.txt"; }
 generator() { if command -v ninja >/dev/null; then echo Ninja; else echo "Unix Makefiles"; fi; }
@@ -173,6 +180,7 @@ within() {
   timeout "$((left < seconds ? left : seconds))" "$@"
 }
 limited() { within "$time_limit" "$@"; }
+limit() { if [ "$(elapsed)" -lt "$time_limit" ]; then echo "$part_limit s of a part"; else echo "$time_limit s"; fi; }
 # why STATUS [S]: of `limited`, or of `within S`.
 why() {
   case $1 in
@@ -180,10 +188,10 @@ why() {
       if [ $# -gt 1 ] && [ "$(time_left)" -gt 0 ]; then
         echo "cut off after $2 s"
       else
-        echo "cut off at the time limit of $time_limit s"
+        echo "cut off at the time limit of $(limit)"
       fi
       ;;
-    125) echo "left out at the time limit of $time_limit s" ;;
+    125) echo "left out at the time limit of $(limit)" ;;
     *) echo "exit status $1" ;;
   esac
 }
@@ -271,20 +279,83 @@ bench_device() {
   show <"$out/bench.jsonl"
 }
 
-check_network() {
-  local rows_file=$work/rows/$1.tsv status
+# record_runs NAME ROWS FOLDER WHAT…: all modes and batch sizes of a network or a product.
+record_runs() {
+  local name=$1 rows_file=$2 folder=$3 status
+  shift 3
   # shellcheck disable=SC2086
-  limited "$programs/check_networks" "$models/$1.onnx" --out "$work/traces" $modes --batches "$batches" \
-    --samples "$samples" --rows "$rows" >"$rows_file" 2>"$work/$1.err"
+  limited "$programs/check_networks" "$@" --out "$folder" $modes --batches "$batches" \
+    --samples "$samples" --rows "$rows" >"$rows_file" 2>"$work/$name.err"
   status=$?
   [ $status -ne 3 ] || touch "$work/bad_usage"
-  if [ -s "$work/$1.err" ] || [ $status -gt 1 ]; then
-    failed "$1: $(why $status) after $(grep -c . "$rows_file") runs $(tail -1 "$work/$1.err")"
+  if [ -s "$work/$name.err" ] || [ $status -gt 1 ]; then
+    failed "$name: $(why $status) after $(grep -c . "$rows_file") runs $(tail -1 "$work/$name.err")"
   elif [ $status -eq 1 ]; then
-    failed "$1: $(grep -c 'FAIL' "$rows_file") of $(grep -c . "$rows_file") runs"
+    failed "$name: $(grep -c 'FAIL' "$rows_file") of $(grep -c . "$rows_file") runs"
   else
-    say "$1: $(grep -c . "$rows_file") runs"
+    say "$name: $(grep -c . "$rows_file") runs"
   fi
+}
+check_network() { record_runs "$1" "$work/rows/$1.tsv" "$work/traces" "$models/$1.onnx"; }
+check_product() { record_runs "product_$1x64" "$work/products/$1.tsv" "$work/products" --product "$1"; }
+
+# probe_kernel "ARITHMETIC GEMM SHAPE": what probe finds, in one line.
+probe_kernel() {
+  local arithmetic gemm shape said status
+  read -r arithmetic gemm shape <<<"$1"
+  said=$(limited "$programs/driftbound" probe --backend cuda --arithmetic "$arithmetic" --gemm "$gemm" --shape "$shape" \
+    --quiet 2>&1)
+  status=$?
+  said=$(echo "$said" | tr '\n' ' ')
+  echo "$arithmetic $gemm $shape: ${said:-$(why $status)}" >>"$work/probed"
+  # A product of cuBLAS that no tree explains is a finding; the ordered one has a declared order.
+  case $status in
+    0) ;;
+    3) [ "$gemm" != ordered ] || failed "probe $1: $said" ;;
+    *) failed "probe $1: ${said:-$(why $status)}" ;;
+  esac
+}
+
+probe_device() {
+  local arithmetic gemm shape shapes='64,64,64 256,512,64 64,4096,64 1,512,64 10000,256,8' kernels=()
+  [ -z "$quick" ] || shapes=16,40,16
+  if ! can_judge; then
+    say "probe: left out, the program here records only; take a full build"
+    return
+  fi
+  for gemm in ordered cublas cublas-pedantic; do
+    for arithmetic in fp32 tf32 bf16 fp16; do
+      [ "$gemm" != cublas-pedantic ] || [ "$arithmetic" = fp32 ] || continue
+      for shape in $shapes; do kernels+=("$arithmetic $gemm $shape"); done
+    done
+  done
+  each "$jobs" probe_kernel "${kernels[@]}"
+  sort "$work/probed" | show
+}
+
+# What a trace of a product is explained by: its line of the section "Kernels".
+explain_product() {
+  local name line
+  name=$(basename "$1" .safetensors)
+  line=$(limited "$programs/driftbound" report "$work/products/${name%%.*}.onnx" --trace "$1" --explain-kernels \
+    --threads 1 --fail-on never 2>&1 | awk '/^layers +equal/ { getline; sub(/^[^ ]+ +/, ""); print; exit }')
+  printf '%-45s %s\n' "$name" "${line:-nothing was searched}" >>"$work/explained"
+}
+
+run_products() {
+  local traces
+  # shellcheck disable=SC2086
+  each "$jobs" check_product ${products//,/ }
+  if can_judge; then
+    mapfile -t traces < <(ls "$work"/products/*.safetensors 2>/dev/null)
+    : >"$work/explained"
+    each "$(nproc)" explain_product "${traces[@]}"
+    sort "$work/explained" | show
+    say "products: $(grep -cvE 'no member of the family|does not tell|nothing was searched' "$work/explained") of ${#traces[@]} traces explained"
+  else
+    say "products: recorded and compared; explain the traces with a full build"
+  fi
+  case ",$only," in *,networks,*) ;; *) archive_traces "$work/products" ;; esac
 }
 
 table_of_runs() {
@@ -330,14 +401,14 @@ report_on_device() {
   show <"$work/tf32.$1"
 }
 
-# The traces, each compressed, in at most 3 archives that stay below the limit; those of the largest batch first.
+# The traces of a folder, each compressed, in at most 3 archives that stay below the limit; those of the largest batch first.
 archive_traces() {
-  local file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))  # those above it alone are left out
+  local folder=$1 file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))  # those above it alone are left out
   : >"$work/list.1"
-  find "$work/traces" -name '*.safetensors' -print0 | xargs -0 -r -n 8 -P "$(nproc)" gzip
-  for file in $(cd "$work/traces" && ls -rS ./*.b"$largest_batch".safetensors.gz; ls -rS ./*.gz); do
+  find "$folder" -name '*.safetensors' -print0 | xargs -0 -r -n 8 -P "$(nproc)" gzip
+  for file in $(cd "$folder" && ls -rS ./*.b"$largest_batch".safetensors.gz; ls -rS ./*.gz); do
     grep -qxF "$file" "$work"/list.* && continue
-    size=$(($(wc -c <"$work/traces/$file") + 1024))
+    size=$(($(wc -c <"$folder/$file") + 1024))
     [ $size -le $limit ] || continue
     if [ $((filled + size)) -gt $limit ]; then number=$((number + 1)) filled=0; fi
     [ $number -le 3 ] || break
@@ -345,10 +416,10 @@ archive_traces() {
     filled=$((filled + size))
   done
   for number in 1 2 3; do
-    [ -s "$work/list.$number" ] && tar -C "$work/traces" -cf "$out/traces-$number.tar" -T "$work/list.$number"
+    [ -s "$work/list.$number" ] && tar -C "$folder" -cf "$out/traces-$number.tar" -T "$work/list.$number"
   done
   kept=$(cat "$work"/list.[1-3] | grep -c .)
-  say "traces: $kept kept, $(($(ls "$work/traces" | wc -l) - kept)) left out for size"
+  say "traces: $kept kept, $(($(ls "$folder"/*.gz | wc -l) - kept)) left out for size"
 }
 
 # Reads and writes of memory that is not there.
@@ -397,7 +468,13 @@ finish() {
   exit 0
 }
 
-wants() { case ",$only," in *",$1,"*) true ;; *) false ;; esac }
+# part NAME FUNCTION: where it is wanted, with its own time limit.
+part() {
+  case ",$only," in *",$1,"*) ;; *) return ;; esac
+  part_end=$(($(elapsed) + part_limit))
+  "$2"
+  part_end=''
+}
 
 run_networks() {
   local traces
@@ -414,20 +491,23 @@ run_networks() {
   else
     say "report: left out, the program here records only; judge the traces with a full build"
   fi
-  archive_traces
+  archive_traces "$work/traces"
 }
 
 run_all() {
   describe_machine | show
   probe
-  if wants tests; then test_device; fi
-  if wants bench; then bench_device; fi
-  if wants networks; then run_networks; fi
-  if wants tools && [ -z "$quick" ]; then
-    check_machine_code
-    check_memory
-  fi
+  part tests test_device
+  part bench bench_device
+  part networks run_networks
+  part probe probe_device
+  part products run_products
+  [ -n "$quick" ] || part tools check_tools
   finish
+}
+check_tools() {
+  check_machine_code
+  check_memory
 }
 
 # ---------------------------------------------------------------------------------------------------- command line
@@ -441,7 +521,7 @@ while [ $# -gt 0 ]; do
       ;;
     --build) build=1 ;;
     --quick) quick=--quick ;;
-    --out | --carry | --programs | --networks | --modes | --batches | --samples | --rows | --jobs | --only | --time-limit)
+    --out | --carry | --programs | --networks | --modes | --batches | --samples | --rows | --jobs | --products | --only | --time-limit | --part-limit)
       [ $# -ge 2 ] || fail_usage "$1 needs a value"
       case $1 in
         --out) out=$(absolute "$2") ;;
@@ -451,6 +531,10 @@ while [ $# -gt 0 ]; do
         --modes) modes="--modes $2" ;;
         --batches) batches=$2 ;;
         --only) only=$2 ;;
+        --products)
+          case $2 in *[!0-9,]* | '' | 0* | *,0* | ,* | *, | *,,*) fail_usage "--products $2: no list of numbers from 1 on" ;; esac
+          products=$2
+          ;;
         *)
           case $2 in *[!0-9]* | '' | 0*) fail_usage "$1 $2: not a number from 1 on" ;; esac
           case $1 in
@@ -458,6 +542,7 @@ while [ $# -gt 0 ]; do
             --rows) rows=$2 ;;
             --jobs) jobs=$2 ;;
             --time-limit) time_limit=$2 ;;
+            --part-limit) part_limit=$2 ;;
           esac
           ;;
       esac
@@ -473,9 +558,9 @@ if [ $mode = pack ]; then
   exit
 fi
 for part in ${only//,/ }; do
-  case $part in tests | bench | networks | tools) ;; *) fail_usage "--only: no part '$part'; there are tests, bench, networks and tools" ;; esac
+  case $part in tests | bench | networks | tools | probe | products) ;; *) fail_usage "--only: no part '$part'; there are tests, bench, networks, tools, probe and products" ;; esac
 done
-[ -n "${only//,/}" ] || fail_usage "--only needs a part: tests, bench, networks or tools"
+[ -n "${only//,/}" ] || fail_usage "--only needs a part: tests, bench, networks, tools, probe or products"
 largest_batch=$(echo "$batches" | tr ',' '\n' | sort -n | tail -1)
 [ -n "$networks" ] || networks=$(cd "$models" && ls ./*.onnx | sed 's|^\./||; s|\.onnx$||' | tr '\n' ' ')
 for network in $networks; do
@@ -485,7 +570,7 @@ rm -f "$out"/{log.txt,table.txt,bench.jsonl,test_gpu.log,build.log} "$out"/trace
 has_gpu || not_available "no NVIDIA GPU or driver here (no nvidia-smi, no /dev/nvidia*, no libcuda.so.1)"
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$out" "$work/rows" "$work/traces" "$work/verdicts" || exit 3
+mkdir -p "$out" "$work/rows" "$work/traces" "$work/verdicts" "$work/products" || exit 3
 : >"$out/log.txt"
 trap 'failed "ended from outside"; finish' TERM INT
 choose_programs

@@ -1,4 +1,5 @@
-// Runs one network on the GPU in every mode and batch size and records each run; used by scripts/check_gpu.sh.
+// Runs one network on the GPU in every mode and batch size and records each run; used by scripts/check_gpu.sh. In place of a
+// network it takes a product of one inner dimension, whose model it writes beside the traces.
 //
 // The same chosen samples are recorded in every run, so that runs can be compared: our own product in its declared
 // order with the CPU evaluator bit for bit, every mode with itself in the first batch size, and cuBLAS with the CPU
@@ -17,12 +18,14 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/model/load.hpp"
 #include "driftbound/num/errors.hpp"
+#include "support/onnx_writer.hpp"
 #include "support/recorded_provenance.hpp"
 
 namespace {
@@ -55,6 +58,7 @@ constexpr std::array<Mode, 12> all_modes = {{
 
 struct Settings {
   std::string model, out;
+  std::int64_t product = 0;  ///< inner dimension; 0: a model is given
   std::vector<std::string> modes;
   std::vector<std::int64_t> batches = {1, 16, 256, 10000};
   std::int64_t samples = 10000;
@@ -247,6 +251,23 @@ private:
   std::map<std::string, Trace> on_cpu_;
 };
 
+/// Writes x W with W [k, 64] to the folder of the traces.
+std::string product_model(const Settings& settings) {
+  constexpr std::int64_t columns = 64;
+  std::mt19937_64 draw(39);
+  std::vector<float> weights(static_cast<std::size_t>(settings.product * columns));
+  for (float& weight : weights)
+    weight = static_cast<float>(std::ldexp(static_cast<double>(draw() >> 11), -52) - 1.0) /
+             std::sqrt(static_cast<float>(settings.product));
+  return test::OnnxModel()
+      .input("x", {"samples", settings.product})
+      .initializer("w", {settings.product, columns}, weights)
+      .node("MatMul", {"x", "w"}, "y")
+      .output("y")
+      .save(std::filesystem::path(settings.out) / fmt::format("product_{}x{}.onnx", settings.product, columns))
+      .string();
+}
+
 std::vector<std::string> mode_names() {
   std::vector<std::string> names;
   for (const Mode& mode : all_modes) names.emplace_back(mode.name);
@@ -259,7 +280,10 @@ int main(int argc, char** argv) {
   Settings settings;
   settings.modes = mode_names();
   CLI::App app("Runs a network on the GPU in every mode and batch size, records and compares the runs.");
-  app.add_option("MODEL", settings.model, "Model (.onnx)")->required();
+  CLI::Option* const model = app.add_option("MODEL", settings.model, "Model (.onnx)");
+  app.add_option("--product", settings.product, "In place of a model: the inner dimension of a product with 64 columns")
+      ->check(CLI::PositiveNumber)
+      ->excludes(model);
   app.add_option("--out", settings.out, "Folder for the traces")->required()->check(CLI::ExistingDirectory);
   app.add_option("--modes", settings.modes, "Modes, comma-separated")
       ->delimiter(',')
@@ -271,12 +295,14 @@ int main(int argc, char** argv) {
   app.add_option("--rows", settings.rows, "Samples to record")->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
+    if (settings.model.empty() && settings.product == 0) throw CLI::RequiredError("MODEL or --product");
     if (settings.rows > settings.samples) throw CLI::ValidationError("--rows", "more rows than samples");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 3;
   }
   try {
     cuda_evaluator({});
+    if (settings.product > 0) settings.model = product_model(settings);
     return Check(settings).run() ? 0 : 1;
   } catch (const NotAvailable& error) {
     fmt::print(stderr, "check_networks: {}\n", error.what());

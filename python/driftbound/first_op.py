@@ -66,7 +66,8 @@ def _kernel(run: Path, name: str) -> str | None:
         judged = report(run, explain_kernels=True)
     except Error:
         return None  # there is no program, or nothing can be judged
-    kernels = [layer["kernel"] for layer in judged.to_dict()["layers"] if layer["name"] == name and layer["kernel"]]
+    kernels = [layer["kernel"] for layer in judged.to_dict()["layers"] if layer["name"] == name and layer["kernel"]
+               and layer["kernel"]["tells"]]
     if not kernels:
         return None
     first, others = kernels[0], kernels[0]["others"]

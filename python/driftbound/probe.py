@@ -130,7 +130,9 @@ def _numbers(function: Callable[..., Any], given: tuple[np.ndarray, ...],
         found = found.detach().cpu().numpy()
     found = np.asarray(found)
     if found.shape != shape:
-        raise Error(f"the function returned shape {list(found.shape)} instead of {list(shape)}")
+        raise Error(f"the function returned shape {list(found.shape)} instead of {list(shape)}; give one that "
+                    "returns one number for each row and column of the product (each row of a sum)", exit_status=3)
     if found.dtype.name not in ("float32", "float16", "bfloat16"):
-        raise Error(f"the function returned {found.dtype.name}; give one that returns float32, or a narrower type")
+        raise Error(f"the function returned {found.dtype.name}; give one that returns float32, or a narrower type",
+                    exit_status=3)
     return np.ascontiguousarray(found, "<f4")

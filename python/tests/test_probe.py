@@ -42,6 +42,18 @@ def test_sums_of_numpy_are_eight_chains_added_pairwise():
     assert found.words.endswith("the chains are added pairwise")
 
 
+def test_results_in_float16_hide_no_tree():
+    def in_half(a, b):
+        return from_left(a.astype(np.float16).astype(np.float32), b.astype(np.float16).astype(np.float32)).astype(
+            np.float16)
+
+    found = driftbound.probe(in_half, (16, 64, 4), expect="sequential")
+    assert found.holds and found.findings.confirmed and found.findings.order == "sequential"
+    assert found.findings.result.format == "fp16" and found.findings.left.format == "fp16"
+    wide = driftbound.probe(lambda a, b: from_left(a, b).astype(np.float16), (16, 64, 4))
+    assert wide.findings.left.format == "fp32" and "fp16, rounded to nearest" in wide.text
+
+
 def test_repeated_sums_are_compared():
     calls = []
 
@@ -78,10 +90,12 @@ def test_functions_that_fail_reach_the_caller():
 
     with pytest.raises(KeyError, match="out of paper"):
         driftbound.probe(failing)
-    with pytest.raises(driftbound.Error, match=r"returned shape \[8, 64\] instead of \[64, 8\]"):
+    with pytest.raises(driftbound.Error, match=r"returned shape \[8, 64\] instead of \[64, 8\]") as error:
         driftbound.probe(lambda a, b: (a @ b).T)
-    with pytest.raises(driftbound.Error, match="returned float64"):
+    assert error.value.exit_status == 3
+    with pytest.raises(driftbound.Error, match="returned float64") as error:
         driftbound.probe(lambda a, b: a.astype(np.float64) @ b)
+    assert error.value.exit_status == 3
     with pytest.raises(driftbound.Error, match="is NaN") as error:
         driftbound.probe(lambda a, b: np.full((a.shape[0], b.shape[1]), np.nan, np.float32))
     assert error.value.exit_status == 3

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -138,11 +139,32 @@ public:
   const ProductPlan& plan() const { return plan_; }
   std::int64_t size() const { return element_count(y_.shape()); }
   bool is_product() const { return b_.has_value(); }
-  bool has_fractions() const { return a_.has_fractions(); }
+  bool has_fractions() const { return a_.format().has_value(); }
+  /// The format that both operands are stored in; empty: they differ, or there is one.
+  std::optional<FormatId> operand_format() const {
+    return b_ && b_->format() == a_.format() ? a_.format() : std::nullopt;
+  }
   bool is_mean() const { return is_mean_; }
   bool has_addend() const { return !addend_.empty(); }
   Real alpha() const { return alpha_; }
   FormatId stored() const { return stored_; }
+  /// Whether results are rounded from float32 sums to a format with fewer bits, which hides most of what tells members apart.
+  bool hides_sums() const {
+    return std::is_same_v<Real, float> && format(stored_).precision < format(FormatId::fp32).precision;
+  }
+
+  /// Whether all operands are the same numbers when they are read in either way.
+  bool reads_alike(const OperandChoice& one, const OperandChoice& other) const {
+    const auto read = [](double x, const OperandChoice& choice) {
+      return choice.format == as_they_are<Real>.format ? x : round_to(x, format(choice.format), choice.rounding);
+    };
+    const auto are_alike = [&](const Numbers& numbers) {
+      for (std::size_t i = 0; i < static_cast<std::size_t>(element_count(numbers.shape())); ++i)
+        if (read(numbers[i], one) != read(numbers[i], other)) return false;
+      return true;
+    };
+    return are_alike(a_) && (!b_ || are_alike(*b_));
+  }
 
   /// Adds element e to a group unless a number of it is not finite, or is none of the type. Returns whether it did.
   bool append(std::int64_t e, LaneGroup<Real>& group) const {
@@ -262,6 +284,21 @@ class Matching {
 public:
   Matching(const RecordedSums<Real>& sums, const LaneGroup<Real>& group) : sums_(sums), group_(group) {}
 
+  /// How many members give other numbers than the first one before results are stored. `first`: empty, and then set.
+  std::int64_t members_apart(const MembersOfChains& shared, GroupReadings<Real>& readings,
+                             std::optional<Lanes<Real>>& first) {
+    std::int64_t apart = 0;
+    is_stored_ = false;
+    for_each_member(shared, readings, [&](const Lanes<Real>& numbers) {
+      if (!first) first = numbers;
+      apart += std::equal(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(group_.count), first->begin())
+                   ? 0
+                   : 1;
+    });
+    is_stored_ = true;
+    return apart;
+  }
+
   /// By member: the lanes with the recorded number.
   std::vector<std::uint32_t> masks(const MembersOfChains& shared, GroupReadings<Real>& readings) const {
     std::vector<std::uint32_t> all;
@@ -309,7 +346,8 @@ private:
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
       Real sum = sums_.alpha() == Real(1) ? sums[lane] : sums_.alpha() * sums[lane];
       if (member.addend == AddendPlace::last && sums_.has_addend()) sum += group_.addend[lane];
-      sums[lane] = stored(scaled(sum, member.scaling));
+      sum = scaled(sum, member.scaling);
+      sums[lane] = is_stored_ ? stored(sum) : sum;
     }
     return sums;
   }
@@ -327,6 +365,7 @@ private:
 
   const RecordedSums<Real>& sums_;
   const LaneGroup<Real>& group_;
+  bool is_stored_ = true;
 };
 
 /// The ways to deal out the terms of a sum, by the block of products that no part may cut.
@@ -352,29 +391,39 @@ class Family {
 public:
   Family(const RecordedSums<Real>& sums, AllDealings& dealings) : sums_(sums), dealings_(dealings) {}
 
-  /// Members whose operands are read in one way. Empty where the group's numbers do not tell this from a way before it,
-  /// except for matrix units, which numbers that are narrow already may have gone through.
+  /// Members whose operands are read in one way. Where all numbers are read so in a way before it, too, only units are left
+  /// that it has not, or that take other exponents of subnormal numbers.
   std::vector<MembersOfChains> read_as(const OperandChoice& choice, GroupReadings<Real>& readings) {
     const linalg::SumOperands<Real>& read = readings.as(choice);
-    const auto is_read = [&](const linalg::SumOperands<Real>* known) {
-      return known->a == read.a && known->b == read.b;
-    };
-    const bool is_known = std::any_of(seen_.begin(), seen_.end(), is_read);
-    const bool is_narrow_already =
-        choice.rounding == Rounding::nearest_even && is_read(&readings.as(as_they_are<Real>));
+    std::vector<OperandChoice> alike;
+    for (const auto& [other, known] : seen_)
+      if (known->a == read.a && known->b == read.b && sums_.reads_alike(choice, other)) alike.push_back(other);
+    seen_.emplace_back(choice, &read);
     std::vector<MembersOfChains> members;
-    if (is_known && !is_narrow_already) return members;
-    seen_.push_back(&read);
     if (!sums_.is_product()) {
-      add(choice, {std::nullopt, false}, members);
+      if (alike.empty()) add(choice, {std::nullopt, false}, members);
       return members;
     }
-    for (const PartEngine& engine : engines_of(choice.format))
-      if (!is_known || engine.matrix_unit) add(choice, engine, members);
+    for (const PartEngine& engine : engines_of(choice.format)) {
+      const auto has_it = [&](const OperandChoice& other) { return has_same_sums(engine, choice, other); };
+      if (std::none_of(alike.begin(), alike.end(), has_it)) add(choice, engine, members);
+    }
     return members;
   }
 
 private:
+  /// Whether what adds up a part does the same for numbers that are read in another way, which are the same.
+  static bool has_same_sums(const PartEngine& engine, const OperandChoice& choice, const OperandChoice& other) {
+    if (!engine.matrix_unit) return true;
+    if (format(choice.format).min_exponent != format(other.format).min_exponent) return false;
+    const TensorCore& unit = *engine.matrix_unit;
+    const std::vector<PartEngine> engines = engines_of(other.format);
+    return std::any_of(engines.begin(), engines.end(), [&](const PartEngine& one) {
+      return one.matrix_unit && one.matrix_unit->block == unit.block && one.matrix_unit->sum_bits == unit.sum_bits &&
+             one.matrix_unit->fraction_bits == unit.fraction_bits;
+    });
+  }
+
   void add(const OperandChoice& choice, const PartEngine& engine, std::vector<MembersOfChains>& members) {
     for (const DealtTerms& dealt : dealings_.in_blocks(block_of(engine))) add(choice, engine, dealt, members);
   }
@@ -404,7 +453,7 @@ private:
       if (way.dealing.kind == Dealing::Kind::contiguous) add_rounded(member, has_addend, shared.members);
     }
     if (!shared.members.empty()) members.push_back(shared);
-    if (!has_addend || chains > 1 || engine.matrix_unit) return;
+    if (!has_addend || chains > 1) return;
     shared.from_addend = true;
     shared.members.clear();
     add_from(member, AddendPlace::chain_start, shared.members);
@@ -437,7 +486,7 @@ private:
 
   const RecordedSums<Real>& sums_;
   AllDealings& dealings_;
-  std::vector<const linalg::SumOperands<Real>*> seen_;
+  std::vector<std::pair<OperandChoice, const linalg::SumOperands<Real>*>> seen_;
 };
 
 /// Sum of squares of the distances of a group's recorded numbers from the exact sums of operands read in one way.
@@ -456,15 +505,19 @@ double squared_distance(const RecordedSums<Real>& product, const LaneGroup<Real>
   return sum_of_squares;
 }
 
-/// The ways to read operands, the declared one first. Sums in double have operands as they are.
+/// The ways to read operands, the declared one first, before it the narrow format that operands are stored in: they are the
+/// same numbers in several ways. Sums in double have operands as they are.
 template <class Real>
-std::vector<OperandChoice> choices_for(const ArithmeticModel& declared) {
+std::vector<OperandChoice> choices_for(const ArithmeticModel& declared, std::optional<FormatId> operand_format) {
   if (std::is_same_v<Real, double>) return {as_they_are<Real>};
   std::vector<OperandChoice> choices = operand_choices();
   const bool cuts = declared.tensor_core && declared.tensor_core->cuts_operands;
   std::stable_partition(choices.begin(), choices.end(), [&](const OperandChoice& choice) {
     return choice.format == declared.input && (choice.rounding == Rounding::toward_zero) == cuts;
   });
+  if (operand_format && *operand_format != FormatId::fp32)
+    std::stable_partition(choices.begin(), choices.end(),
+                          [&](const OperandChoice& choice) { return choice.format == *operand_format; });
   return choices;
 }
 
@@ -484,7 +537,7 @@ void KernelDifference::add(double given, double recorded, const Format& stored, 
 class KernelSearch::Work {
 public:
   virtual ~Work() = default;
-  virtual bool add(const Trace& evaluation) = 0;
+  virtual bool add(const Graph& graph, const Trace& evaluation) = 0;
   virtual KernelFinding finding() const = 0;
 };
 
@@ -498,21 +551,21 @@ class KernelSearch::WorkIn final : public KernelSearch::Work {
 public:
   /// `together`: of convolutions, channels whose products at one place of the window follow each other; else 0.
   WorkIn(const Graph& graph, std::size_t node, std::int64_t most_work, std::int64_t together)
-      : graph_(graph),
-        node_(node),
+      : node_(node),
         most_work_(most_work),
         together_(together),
         products_left_(most_work > 0 ? std::int64_t{1} << 24 : std::int64_t{1} << 28) {
     if (!has_kernels(graph.nodes[node].op))
       finding_.why_not = "the family has products, sums, means, softmax and norms of rows alone";
-    if (has_row_kernels(graph.nodes[node].op)) rows_.emplace(graph, node, most_work);
+    if (has_row_kernels(graph.nodes[node].op)) rows_.emplace(node, most_work);
   }
 
-  bool add(const Trace& evaluation) override {
-    if (rows_) return rows_->add(evaluation);
+  bool add(const Graph& graph, const Trace& evaluation) override {
+    if (rows_) return rows_->add(graph, evaluation);
     if (!finding_.why_not.empty() || (is_started_ && products_left_ <= 0)) return false;
-    const RecordedSums<Real> product(graph_, node_, evaluation, together_);
+    const RecordedSums<Real> product(graph, node_, evaluation, together_);
     finding_.k = product.plan().k;
+    finding_.stored_in = product.operand_format();
     if (!product.has_fractions()) {
       finding_.why_not = "its numbers are integers";
       return false;
@@ -527,8 +580,11 @@ public:
     }
     const std::int64_t compared = finding_.compared;
     Elements elements(product);
+    if (product.hides_sums())
+      elements.put_telling_first(nearest_choice(product, evaluation.arithmetic), numbers_to_rank());
     if (!is_started_ && !start(product, evaluation, elements)) return false;
     confirm(product, elements);
+    count_apart(product);
     numbers_before_ += product.size();
     return !(left_.empty() && mixed_.empty()) && finding_.compared - compared == product.size();
   }
@@ -566,7 +622,7 @@ private:
           if (finding.alike.size() < most_alike) finding.alike.push_back(member);
       finding.alike.erase(finding.alike.begin());
       finding.equal_bits = finding.compared;
-      finding.estimate_chance_hits = chance_hits(finding.compared);
+      finding.estimate_chance_hits = std::max(chance_hits(finding.compared), static_cast<double>(apart_));
     } else {
       finding.equal_bits = finding.compared - nearest_.differing;
       finding.nearest = nearest_;
@@ -607,22 +663,83 @@ private:
       const auto numbers = static_cast<std::size_t>(product_.plan().k) * sum_lanes;
       group.a.resize(numbers);
       group.b.resize(numbers);
-      for (; done_ < product_.size() && group.count < sum_lanes; ++done_) {
-        product_.append(place_, group);
-        place_ = (place_ + stride_) % product_.size();
-      }
+      for (; done_ < product_.size() && group.count < sum_lanes; ++done_) product_.append(next_place(), group);
       clear_unused(group);
       return group;
     }
 
+    /// Of the next elements, `most` at most, those first whose exact sums lie next to where results are rounded the other way,
+    /// by the size of their products: there members differ.
+    void put_telling_first(const OperandChoice& choice, std::int64_t most) {
+      const Format& stored = format(product_.stored());
+      std::vector<std::pair<double, std::int64_t>> ranked;
+      while (done_ < product_.size() && std::ssize(ranked) < most) {
+        const LaneGroup<Real> group = next();
+        GroupReadings<Real> readings(group, product_.plan().k);
+        const linalg::SumOperands<Real>& read = readings.as(choice);
+        for (std::size_t lane = 0; lane < group.count; ++lane) {
+          double sum = 0.0, magnitudes = 0.0;
+          for (std::size_t place = lane; place < read.a.size(); place += sum_lanes) {
+            const double term = static_cast<double>(read.a[place]) * static_cast<double>(read.b[place]);
+            sum += term;
+            magnitudes += std::abs(term);
+          }
+          const double exact = static_cast<double>(product_.alpha()) * sum + static_cast<double>(group.addend[lane]);
+          const double unit = ulp(exact, stored), units = std::abs(exact) / unit;
+          ranked.emplace_back(std::abs(units - std::floor(units) - 0.5) * unit / magnitudes, group.places[lane]);
+        }
+      }
+      std::sort(ranked.begin(), ranked.end());
+      for (const auto& [distance, place] : ranked) first_.push_back(place);
+      done_ -= std::ssize(first_);
+    }
+
   private:
+    std::int64_t next_place() {
+      if (at_first_ < first_.size()) return first_[at_first_++];
+      const std::int64_t place = place_;
+      place_ = (place_ + stride_) % product_.size();
+      return place;
+    }
+
     void clear_unused(LaneGroup<Real>& group) const {
       for (std::size_t i = 0; i < group.a.size(); ++i)
         if (i % sum_lanes >= group.count) group.a[i] = group.b[i] = Real(0);
     }
     const RecordedSums<Real>& product_;
     std::int64_t stride_ = 1, place_ = 0, done_ = 0;
+    std::vector<std::int64_t> first_;  ///< places that come before `place_`
+    std::size_t at_first_ = 0;
   };
+
+  /// Numbers whose exact sums are worth their time.
+  std::int64_t numbers_to_rank() const {
+    return std::max<std::int64_t>(products_left_ / 4 / std::max<std::int64_t>(finding_.k, 1), 256);
+  }
+
+  /// The way to read operands whose exact sums come nearest to some of the numbers.
+  static OperandChoice nearest_choice(const RecordedSums<Real>& product, const ArithmeticModel& declared) {
+    const LaneGroup<Real> group = Elements(product).next();
+    GroupReadings<Real> readings(group, product.plan().k);
+    OperandChoice nearest = as_they_are<Real>;
+    double least = std::numeric_limits<double>::infinity();
+    for (const OperandChoice& choice : choices_for<Real>(declared, product.operand_format())) {
+      const double distance = squared_distance(product, group, readings.as(choice));
+      if (distance < least) std::tie(nearest, least) = std::pair(choice, distance);
+    }
+    return nearest;
+  }
+
+  /// Counts the members left whose sums differ from those of the first before they are rounded to the format of results.
+  void count_apart(const RecordedSums<Real>& product) {
+    apart_ = 0;
+    if (!product.hides_sums() || finding_.members_left < 2 || !mixed_.empty()) return;
+    const LaneGroup<Real> group = Elements(product).next();
+    GroupReadings<Real> readings(group, product.plan().k);
+    Matching<Real> matching(product, group);
+    std::optional<Lanes<Real>> first;
+    for (const MembersOfChains& shared : left_) apart_ += matching.members_apart(shared, readings, first);
+  }
 
   /// Compares all members with the first numbers. False where there is nothing to compare.
   bool start(const RecordedSums<Real>& product, const Trace& evaluation, Elements& elements) {
@@ -668,6 +785,7 @@ private:
     constexpr double most_by_chance = 1e-3;
     constexpr std::size_t most_mixed = 3;
     if (finding_.family * product.plan().k * static_cast<std::int64_t>(groups.size()) > most_steps) return;
+    if (product.hides_sums()) return;  // several members would give any numbers together
     std::vector<MembersOfChains> members;
     std::vector<std::vector<std::uint32_t>> masks;  // by member and group
     if (!dealings_) dealings_.emplace(product.plan().k, product.is_product());
@@ -740,7 +858,7 @@ private:
                                                  const std::vector<LaneGroup<Real>>& groups,
                                                  std::vector<GroupReadings<Real>>& readings) {
     if (!product.is_product()) return {as_they_are<Real>};
-    std::vector<OperandChoice> choices = choices_for<Real>(declared);
+    std::vector<OperandChoice> choices = choices_for<Real>(declared, product.operand_format());
     if (product.plan().k <= longest_searched_whole) return choices;
     std::vector<double> distances;
     for (const OperandChoice& choice : choices) {
@@ -791,7 +909,6 @@ private:
     left_ = std::move(left);
   }
 
-  const Graph& graph_;
   std::size_t node_;
   std::int64_t most_work_, together_;
   std::int64_t products_left_;  ///< to confirm with
@@ -800,6 +917,7 @@ private:
   std::optional<MembersOfChains> furthest_;  ///< one member: that one, or the one that gives most of the first numbers
   KernelDifference nearest_;                 ///< of `furthest_`, where no member gives all numbers alone
   std::int64_t numbers_before_ = 0;          ///< of the result in earlier evaluations
+  std::int64_t apart_ = 0;            ///< members left whose sums differ from the first one's before results are stored
   std::int64_t equal_of_others_ = 0;  ///< numbers of the first group that members give which do not give all of it
   std::int64_t others_ = 0;           ///< numbers that these were compared with
   std::optional<AllDealings> dealings_;
@@ -824,17 +942,19 @@ public:
     start(first_order());
   }
 
-  bool add(const Trace& evaluation) {
+  bool add(const Trace& evaluation) { return add(graph_, evaluation); }
+
+  bool add(const Graph& graph, const Trace& evaluation) {
     if (!is_started_ && evaluation.arithmetic.accumulator == FormatId::fp64 && !is_double_) {
       is_double_ = true;
       works_.clear();
       start(first_order());
     }
-    bool gives_all = add_to(works_.front(), evaluation);
+    bool gives_all = add_to(works_.front(), graph, evaluation);
     if (gives_all) works_.resize(1);  // others are no simpler
-    if (!gives_all && works_.size() == 1 && !is_started_) start_other_orders(evaluation);
+    if (!gives_all && works_.size() == 1 && !is_started_) start_other_orders(graph, evaluation);
     is_started_ = true;
-    for (std::size_t i = 1; i < works_.size(); ++i) gives_all = add_to(works_[i], evaluation) || gives_all;
+    for (std::size_t i = 1; i < works_.size(); ++i) gives_all = add_to(works_[i], graph, evaluation) || gives_all;
     return gives_all;
   }
 
@@ -873,16 +993,16 @@ private:
   }
 
   /// Returns whether kernels in this order give all numbers of every evaluation so far.
-  static bool add_to(OneOrder& order, const Trace& evaluation) {
-    order.gives_all = order.search->add(evaluation) && order.gives_all;
+  static bool add_to(OneOrder& order, const Graph& graph, const Trace& evaluation) {
+    order.gives_all = order.search->add(graph, evaluation) && order.gives_all;
     return order.gives_all;
   }
 
   /// Those of a convolution of several channels.
-  void start_other_orders(const Trace& evaluation) {
-    const Node& node = graph_.nodes[node_];
+  void start_other_orders(const Graph& graph, const Trace& evaluation) {
+    const Node& node = graph.nodes[node_];
     if (!std::holds_alternative<op::Conv>(node.op)) return;
-    const std::int64_t channels = value_of(graph_, node.inputs[1], evaluation).shape()[1];
+    const std::int64_t channels = value_of(graph, node.inputs[1], evaluation).shape()[1];
     for (const std::int64_t together : {4, 8, 16, 32})
       if (together < channels) start(together);
     if (channels > 1) start(all_channels);
@@ -903,6 +1023,10 @@ KernelSearch& KernelSearch::operator=(KernelSearch&&) noexcept = default;
 
 bool KernelSearch::add(const Trace& evaluation) {
   return searches_->add(evaluation);
+}
+
+bool KernelSearch::add(const Graph& graph, const Trace& evaluation) {
+  return searches_->add(graph, evaluation);
 }
 
 KernelFinding KernelSearch::finding() const {
@@ -942,13 +1066,20 @@ std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, cons
 }
 
 std::optional<ArithmeticModel> with_finding(const ArithmeticModel& declared, const KernelFinding& finding) {
-  if (!finding.kernel) return std::nullopt;
-  std::optional<ArithmeticModel> arithmetic = with_kernel(declared, *finding.kernel, finding.k);
+  if (!finding.tells()) return std::nullopt;
+  const auto with = [&](ProductKernel kernel) {
+    if (finding.stored_in == kernel.operands) {  // the declared way reads the same numbers
+      kernel.operands = declared.input;
+      kernel.operand_rounding = declared.rounding;
+    }
+    return with_kernel(declared, kernel, finding.k);
+  };
+  std::optional<ArithmeticModel> arithmetic = with(*finding.kernel);
   if (!arithmetic || finding.others.empty()) return arithmetic;
   std::string kernels = describe(*finding.kernel, finding.k);
   std::int64_t height = height_of(schedule_of(finding.kernel->parts, finding.k));
   for (const KernelShare& other : finding.others) {
-    const std::optional<ArithmeticModel> of_other = with_kernel(declared, other.kernel, finding.k);
+    const std::optional<ArithmeticModel> of_other = with(other.kernel);
     if (!of_other || of_other->input != arithmetic->input || of_other->tensor_core || arithmetic->tensor_core)
       return std::nullopt;
     height = std::max(height, height_of(schedule_of(other.kernel.parts, finding.k)));

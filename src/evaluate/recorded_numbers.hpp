@@ -15,7 +15,8 @@ public:
     if (stored.type() != ElementType::f32) converted_ = stored.to_double();
   }
   const Shape& shape() const { return stored_->shape(); }
-  bool has_fractions() const { return float_format(stored_->type()).has_value(); }
+  /// Empty: integers.
+  std::optional<FormatId> format() const { return float_format(stored_->type()); }
   double operator[](std::size_t i) const {
     if (converted_) return converted_->values[i];
     float x = 0.0f;

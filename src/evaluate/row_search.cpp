@@ -94,7 +94,7 @@ public:
   std::int64_t rows() const { return static_cast<std::int64_t>(plan_.groups.size()); }
   std::int64_t length() const { return static_cast<std::int64_t>(plan_.elements.size()); }
   const RowOp& op() const { return *row_; }
-  bool has_fractions() const { return x_.has_fractions(); }
+  bool has_fractions() const { return x_.format().has_value(); }
   bool has_scale() const { return scale_.has_value(); }
   bool has_bias() const { return bias_.has_value(); }
 
@@ -454,15 +454,14 @@ class RowSearch::Work {
   static constexpr std::size_t most_alike = 8;
 
 public:
-  Work(const Graph& graph, std::size_t node, std::int64_t most_work)
-      : graph_(graph),
-        node_(node),
+  Work(std::size_t node, std::int64_t most_work)
+      : node_(node),
         most_work_(most_work),
         numbers_left_(most_work > 0 ? std::int64_t{1} << 22 : std::int64_t{1} << 26) {}
 
-  bool add(const Trace& evaluation) {
+  bool add(const Graph& graph, const Trace& evaluation) {
     if (!finding_.why_not.empty() || (is_started_ && numbers_left_ <= 0)) return false;
-    const RecordedRows rows(graph_, node_, evaluation);
+    const RecordedRows rows(graph, node_, evaluation);
     finding_.k = rows.length();
     if (!is_started_) finding_.why_not = why_not(rows);
     if (!finding_.why_not.empty()) return false;
@@ -637,7 +636,6 @@ private:
   using Key = std::tuple<std::array<std::uint32_t, 2 * sum_lanes>, Result, bool, Exponential>;
   static constexpr std::int64_t all_equal = -1;
 
-  const Graph& graph_;
   std::size_t node_;
   std::int64_t most_work_;
   std::int64_t numbers_left_;  ///< to confirm with
@@ -657,12 +655,11 @@ bool has_row_kernels(const Op& op) {
          std::holds_alternative<op::InstanceNormalization>(op);
 }
 
-RowSearch::RowSearch(const Graph& graph, std::size_t node, std::int64_t most_work)
-    : work_(std::make_unique<Work>(graph, node, most_work)) {}
+RowSearch::RowSearch(std::size_t node, std::int64_t most_work) : work_(std::make_unique<Work>(node, most_work)) {}
 RowSearch::~RowSearch() = default;
 
-bool RowSearch::add(const Trace& evaluation) {
-  return work_->add(evaluation);
+bool RowSearch::add(const Graph& graph, const Trace& evaluation) {
+  return work_->add(graph, evaluation);
 }
 
 KernelFinding RowSearch::finding() const {

@@ -15,11 +15,11 @@ bool has_row_kernels(const Op& op);
 /// Source:    docs/explain.md
 class RowSearch {
 public:
-  RowSearch(const Graph& graph, std::size_t node, std::int64_t most_work);
+  RowSearch(std::size_t node, std::int64_t most_work);
   ~RowSearch();
 
   /// As KernelSearch::add().
-  bool add(const Trace& evaluation);
+  bool add(const Graph& graph, const Trace& evaluation);
   KernelFinding finding() const;
 
 private:

@@ -81,6 +81,7 @@ private:
       unit.a_power = left.powers.data();
       unit.b = right.values.data();
       unit.b_power = right.powers.data();
+      unit.start = start;
       unit.sums = parts.data();
       kernels().units(unit);
     } else {
@@ -148,6 +149,7 @@ std::vector<Real> KernelSums::parts(const SumOperands<Real>& operands, const Rea
     unit.b = operands.b_of_unit.values.data();
     unit.b_power = operands.b_of_unit.powers.data();
     unit.a_by_lane = true;
+    unit.start = start;
     unit.sums = sums.data();
     kernels().units(unit);
   } else {

@@ -35,8 +35,8 @@ public:
   /// The kernel's dealing is not looked at.
   KernelSums(const ProductKernel& kernel, const SumSchedule& schedule) : kernel_(kernel), schedule_(schedule) {}
 
-  /// The sums of all parts, in float32 or, without a matrix unit, in float64. `start`: what each chain starts from (no
-  /// matrix unit); null: the first product.
+  /// The sums of all parts, in float32 or, without a matrix unit, in float64. `start`: what each chain starts from;
+  /// null: the first product, of a matrix unit 0.
   /// Shapes:    result [parts, sum_lanes], start [sum_lanes]
   template <class Real>
   std::vector<Real> parts(const SumOperands<Real>& operands, const Real* start = nullptr) const;

@@ -643,6 +643,10 @@ TEST_CASE("The report of a drift has its schema, a line and a case an op, and th
   CHECK(document_of(report).exit_status == 0);
   CHECK(contains(to_text(document_of(report)), "EXPECTED: all 3 values that both runs computed are the same"));
   CHECK(schema_errors(schema, nlohmann::json::parse(to_json(document_of(report)))) == "");
+  report.drifts.front().undeclared = undeclared_of("A kernel.", "A kernel.");
+  CHECK(contains(to_text(document_of(report)), "In both runs: A kernel."));
+  CHECK(undeclared_of("A kernel.", "") == std::vector<std::string>{"In the first run: A kernel."});
+  CHECK(undeclared_of("", "").empty());
   report.drifts = {drift_of({}, fault)};
   const Document document = document_of(report);
   CHECK(document.exit_status == 2);

@@ -12,6 +12,7 @@
 
 #include "analysis/judge_records.hpp"
 #include "analysis/report.hpp"
+#include "analysis/report_parts.hpp"
 #include "driftbound/num/errors.hpp"
 #include "support/json_schema.hpp"
 #include "support/recording.hpp"
@@ -225,6 +226,37 @@ TEST_CASE("A product in TF32 that is declared float32 is named, in whole records
   }
 }
 
+TEST_CASE("A kernel that nobody declared is named, with the declaration by which the run holds") {
+  const auto in_bf16 = [](float x) {
+    return static_cast<float>(round_to(static_cast<double>(x), format(FormatId::bf16), Rounding::nearest_even));
+  };
+  const Tensor<float> a = random_floats({24, 512}, 13), b = random_floats({512, 24}, 14);
+  RecordingWriter writer;
+  writer.value("a", StoredTensor::from(a));
+  writer.value("b", StoredTensor::from(b));
+  writer.value("y", StoredTensor::from(product(a, b, Tensor<float>({24}), in_bf16)));
+  writer.record("aten::mm", {"a", "b"}, {"y"});
+  const auto judged_with_kernels = [&] {
+    const TemporaryFolder folder;
+    writer.write(folder.path() / "run.safetensors");
+    JudgeOptions options;
+    options.kernel_searches = KernelSearches::all;
+    return judge_records(RecordedRun(folder.path() / "run.safetensors"), options).comparison;
+  };
+  const Comparison comparison = judged_with_kernels();
+  CHECK(comparison.verdict >= Status::improbable);  // float32 is what is judged
+  const std::string text = undeclared_kernel(comparison, comparison.run->arithmetics);
+  CHECK(contains(text, "Nothing was declared, fp32 is assumed, and all bits of the product are those of bf16, "));
+  const std::size_t first = text.find("declare {") + 8, last = text.find(" as the arithmetic");
+  REQUIRE(last != std::string::npos);
+  const auto declaration = nlohmann::json::parse(text.substr(first, last - first));
+  writer.last_record()["arithmetic"] = declaration["name"];
+  writer.metadata()["arithmetics"] = nlohmann::json{{declaration["name"].get<std::string>(), declaration}}.dump();
+  const Comparison declared = judged_with_kernels();
+  CHECK(declared.verdict <= Status::approaches);
+  CHECK(undeclared_kernel(declared, declared.run->arithmetics) == "");
+}
+
 TEST_CASE(
     "Results stored in bfloat16 are judged as stored, and float32 results that were rounded to it are not honest") {
   const Tensor<float> a = random_floats({6, 40}, 5), b = random_floats({40, 6}, 6);
@@ -428,31 +460,89 @@ struct LongSums {
     trace.layers = {{"y", StoredTensor::from(y)}};
   }
 
-  Comparison judged_alone(bool gets_whole_results) const {
+  Comparison judged_alone() const {
     JudgeOptions options;
     options.kernel_searches = KernelSearches::all;
-    options.gets_whole_results = gets_whole_results;
     Comparer comparer(graph, {}, options.threshold);
-    add_layers_alone(graph, trace, options, 0, comparer);
+    FoundInParts kernels(1, options, comparer);
+    search_layers_alone(graph, trace, kernels);
+    add_layers_alone(graph, trace, options, 0, kernels.arithmetics(trace.arithmetic), comparer);
     return comparer.finish(options.failure_probability);
   }
 };
 
-TEST_CASE("Bounds take an order that was found only for results that are judged whole") {
+TEST_CASE("Bounds take an order that was found only where it gives the whole result") {
   const auto running = [](const Comparison& comparison) {
     return find_bound(comparison.layers.front().local, BoundKind::running);
   };
-  const LongSums in_one_part(40, 40);
-  const Comparison whole = in_one_part.judged_alone(true), of_a_part = in_one_part.judged_alone(false);
+  const Comparison whole = LongSums(40, 40).judged_alone();
   CHECK(whole.layers.front().kernel->kernel.has_value());
-  CHECK(of_a_part.layers.front().kernel->kernel.has_value());
   REQUIRE(running(whole) != nullptr);
   CHECK(running(whole)->violations == 0);
-  CHECK(running(of_a_part) == nullptr);
-  const Comparison in_parts = LongSums(1100, 1050).judged_alone(true);  // more rows than are judged at a time
+  const Comparison in_parts = LongSums(1100, 1050).judged_alone();  // more rows than are judged at a time
   CHECK(in_parts.verdict <= Status::approaches);
   CHECK(running(in_parts) == nullptr);
   CHECK(find_bound(in_parts.layers.front().local, BoundKind::componentwise)->violations == 0);
+}
+
+/// Scores of attention as they are recorded op by op: eight products of [40, 48] with [48, 40], each sum a chain, or two
+/// lanes from one batch on. `flipped`: a number whose last bit is another one.
+Comparison judged_scores(std::size_t in_lanes_from, std::optional<std::size_t> flipped = {}) {
+  constexpr std::size_t batches = 8, rows = 40, k = 48;
+  std::mt19937 random(39);
+  std::normal_distribution<float> normal;
+  const auto numbers = [&](const Shape& shape) {
+    Tensor<float> tensor(shape);
+    for (float& x : tensor.values) x = normal(random);
+    return tensor;
+  };
+  const Tensor<float> q = numbers({batches, rows, k}), key = numbers({batches, k, rows});
+  Tensor<float> scores({batches, rows, rows});
+  for (std::size_t e = 0; e < scores.values.size(); ++e) {
+    const std::size_t batch = e / (rows * rows), row = e / rows % rows, lanes = batch < in_lanes_from ? 1 : 2;
+    float sums[2] = {};
+    for (std::size_t i = 0; i < k; ++i)
+      sums[i % lanes] = std::fma(q.values[(batch * rows + row) * k + i], key.values[(batch * k + i) * rows + e % rows],
+                                 sums[i % lanes]);
+    scores.values[e] = lanes == 1 ? sums[0] : sums[0] + sums[1];
+  }
+  if (flipped) scores.values[*flipped] = std::nextafter(scores.values[*flipped], 0.0F);
+  const TemporaryFolder folder;
+  RecordingWriter writer;
+  writer.value("q", StoredTensor::from(q));
+  writer.value("k", StoredTensor::from(key));
+  writer.value("scores", StoredTensor::from(scores));
+  writer.record("aten::bmm", {"q", "k"}, {"scores"});
+  writer.write(folder.path() / "run.safetensors");
+  JudgeOptions options;
+  options.kernel_searches = KernelSearches::all;
+  return judge_records(RecordedRun(folder.path() / "run.safetensors"), options).comparison;
+}
+
+TEST_CASE("The kernel of a product of several batches is found with the factors of each, and bounds take its order") {
+  const Comparison all = judged_scores(8);
+  const LayerSummary& layer = all.layers.front();
+  REQUIRE(layer.kernel.has_value());
+  REQUIRE(layer.kernel->kernel.has_value());
+  CHECK(layer.kernel->compared == 8 * 40 * 40);
+  CHECK(layer.kernel->equal_bits == 8 * 40 * 40);
+  const BoundSummary* running = find_bound(layer.local, BoundKind::running);
+  REQUIRE(running != nullptr);
+  CHECK(running->checked == 8 * 40 * 40);
+  CHECK(running->violations == 0);
+  CHECK(running->max_bound < 0.5 * find_bound(layer.local, BoundKind::componentwise)->max_bound);
+
+  const Comparison others = judged_scores(5);  // the last batches are added in two lanes
+  CHECK_FALSE(others.layers.front().kernel->kernel.has_value());
+  CHECK(find_bound(others.layers.front().local, BoundKind::running) == nullptr);
+  CHECK(others.verdict <= Status::approaches);
+
+  constexpr std::size_t flipped = 6 * 40 * 40 + 123;
+  const Comparison changed = judged_scores(8, flipped);
+  REQUIRE(changed.layers.front().kernel->nearest.has_value());
+  CHECK(changed.layers.front().kernel->nearest->differing == 1);
+  CHECK(changed.layers.front().kernel->nearest->first == flipped);
+  CHECK(find_bound(changed.layers.front().local, BoundKind::running) == nullptr);
 }
 
 TEST_CASE(

@@ -20,6 +20,8 @@ ProbeReport report_of_a_unit() {
   findings.shape = {8, 8, 2};
   findings.left = {11, Rounding::nearest_even, 127, -136};
   findings.right = {11, std::nullopt, 127, -126};
+  findings.result = {FormatId::fp16, Rounding::toward_zero};
+  findings.additions = SumRounding{24, std::nullopt, true};
   findings.steps = StepArithmetic{4, 25, {24, Rounding::toward_zero}};
   ElementClass inner, edge;
   inner.elements = 15;
@@ -43,6 +45,8 @@ TEST_CASE("what a probe found is said in words and in JSON") {
   CHECK(contains(text, "NOT CONFIRMED"));
   CHECK(contains(text, "15 elements, the first at [0, 0]: 8 terms added in steps of 4, from left to right"));
   CHECK(contains(text, "cut 25 bits behind the largest addend"));
+  CHECK(contains(text, "fp16, rounded toward zero"));
+  CHECK(contains(text, "not seen behind the rounding of results"));
   CHECK(contains(text, "no tree. not looked for"));
   CHECK(document.exit_status == 1);
   const auto json = nlohmann::json::parse(to_json(document));
@@ -54,9 +58,16 @@ TEST_CASE("an order or an operand that is not as declared is a difference, and s
   ProbeReport report = report_of_a_unit();
   ProbeFindings& findings = *report.shapes.front().findings;
   findings.classes.pop_back();
+  findings.result = {};
   CHECK(document_of(report).exit_status == 0);
   report.declared = cpu_arithmetic("tf32", {});
   CHECK(document_of(report).exit_status == 0);
+  report.declared->output = FormatId::bf16;
+  CHECK(contains(report.differences(report.shapes.front()).front(),
+                 "results are declared to be stored in bf16 and found to be no narrower than float32"));
+  findings.result = {FormatId::bf16, Rounding::nearest_even};
+  CHECK(report.differences(report.shapes.front()).empty());
+  findings.result = {};
   report.declared = cpu_arithmetic("bf16", {});
   CHECK(report.differences(report.shapes.front()).size() == 2);  // both operands
   report.declared = cpu_arithmetic("tf32", {});

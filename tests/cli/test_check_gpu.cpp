@@ -71,6 +71,20 @@ TEST_CASE("check_gpu runs the parts that are named alone") {
   CHECK(count(read_file(folder / "out/bench.jsonl"), "\"bench\":\"gpu\"") == 2);
   CHECK(!fs::exists(folder / "out/table.txt"));
   CHECK(!fs::exists(folder / "out/test_gpu.log"));
+  const ProgramResult probe = check_gpu(small_run(folder) + " --only probe");
+  CAPTURE(probe.out);
+  CHECK(probe.status == 0);
+  CHECK(count(probe.out, "AS DECLARED") == 4);  // the ordered product
+  CHECK(count(probe.out, "FOUND") == 5);
+  CHECK(probe.out.find("tf32 cublas 16,40,16: ") != std::string::npos);
+  const ProgramResult products =
+      check_gpu(small_run(folder) + " --only products --products 64,100 --modes tf32-cublas");
+  CAPTURE(products.out);
+  CHECK(products.status == 0);
+  CHECK(products.out.find("products: 4 of 4 traces explained") != std::string::npos);
+  CHECK(count(products.out, "tf32 unit, block 8, F 25, in one chain of steps") == 4);
+  CHECK(fs::exists(folder / "out/traces-1.tar"));
+  CHECK(check_gpu(small_run(folder) + " --only products --products 64,").status == 3);
   const ProgramResult wrong = check_gpu(small_run(folder) + " --only benches");
   CHECK(wrong.status == 3);
   CHECK(wrong.err.find("no part 'benches'") != std::string::npos);

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -211,6 +212,31 @@ TEST_CASE("blocks with lanes inside are found, and nothing else") {
   }
 }
 
+TEST_CASE("units of fp16 are found where the first numbers, or all, are read as by tf32") {
+  std::mt19937_64 random(20261142);
+  MadeRun run(16, 96, 24, random);
+  for (std::vector<float>* numbers : {&run.x, &run.w})
+    for (float& v : *numbers) v = std::copysign(std::abs(v) + 0.01f, v);  // no subnormal numbers of fp16
+  for (const bool has_subnormal : {false, true}) {
+    if (has_subnormal) run.w.back() = 0x1.4p-15f;  // read as 2^-14 in a unit of fp16, in the last column alone
+    Graph& graph = run.graph;
+    for (Value& value : graph.values)
+      if (value.name == "w") value.constant = StoredTensor::from(Tensor<float>({run.k, run.n}, run.w));
+    run.trace.inputs.tensors = {{"x", StoredTensor::from(Tensor<float>({run.m, run.k}, run.x))}};
+    for (const int block : {16, 8, 4}) {
+      const ProductKernel kernel = with_unit(FormatId::fp16, 25, block);
+      run.record(run.computed_by(kernel));
+      const KernelFinding found = run.searched();
+      CAPTURE(has_subnormal);
+      CAPTURE(block);
+      REQUIRE(found.kernel.has_value());
+      CHECK(found.kernel->matrix_unit.value().block == block);
+      CHECK(found.members_left <= (block == 16 ? 1 : 2));  // a unit of tf32 gives the same sums
+      if (block == 16) CHECK(found.kernel->operands == FormatId::fp16);
+    }
+  }
+}
+
 TEST_CASE("slices that are rounded before they are added are found") {
   std::mt19937_64 random(20261201);
   const std::int64_t k = 512;
@@ -379,6 +405,83 @@ TEST_CASE("numbers that no member gives are not explained") {
   CHECK(search.finding().nearest->first == first);
 }
 
+/// Products of numbers that are stored in bf16, added by a kernel, whose results are stored in bf16 or as they are.
+struct Bf16Run {
+  MadeRun made;
+
+  Bf16Run(std::int64_t rows, std::int64_t terms, std::int64_t columns, std::mt19937_64& random)
+      : made(rows, terms, columns, random) {
+    for (std::vector<float>* numbers : {&made.x, &made.w})
+      for (float& v : *numbers)
+        v = static_cast<float>(round_to(static_cast<double>(v), format(FormatId::bf16), Rounding::nearest_even));
+    made.bias.assign(made.bias.size(), 0.0F);
+    made.graph = Graph();
+    const ValueId input = made.graph.add_input("x", ElementType::bf16, {{-1, "samples"}, {made.k, ""}});
+    const ValueId weight = made.graph.add_constant("w", in_bf16({made.k, made.n}, made.w));
+    made.graph.outputs = {made.graph.add_node("y", op::MatMul{}, {input, weight})};
+    made.trace.inputs.tensors = {{"x", in_bf16({made.m, made.k}, made.x)}};
+  }
+
+  static StoredTensor in_bf16(const Shape& shape, const std::vector<float>& values) {
+    std::vector<std::byte> bytes;
+    for (const float v : values) {
+      const auto bits = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(v) >> 16);
+      bytes.push_back(static_cast<std::byte>(bits & 0xff));
+      bytes.push_back(static_cast<std::byte>(bits >> 8));
+    }
+    return {ElementType::bf16, shape, std::move(bytes)};
+  }
+
+  KernelFinding found_of(const ProductKernel& kernel, FormatId stored) {
+    std::vector<float> y = made.computed_by(kernel);
+    for (float& v : y) v = static_cast<float>(round_to(static_cast<double>(v), format(stored), Rounding::nearest_even));
+    made.record(std::move(y));
+    made.trace.arithmetic.output = stored;
+    return made.searched();
+  }
+};
+
+TEST_CASE("operands that are stored in bf16 are read so, and bounds of float32 take the order found") {
+  std::mt19937_64 random(20261139);
+  Bf16Run run(16, 96, 24, random);
+  const KernelFinding chain = run.found_of(chains({}, Combination::sequential, true), FormatId::fp32);
+  REQUIRE(chain.kernel.has_value());
+  CHECK(chain.kernel->operands == FormatId::bf16);
+  CHECK(chain.tells());
+  const std::optional<ArithmeticModel> arithmetic = with_finding(run.made.trace.arithmetic, chain);
+  REQUIRE(arithmetic.has_value());
+  CHECK(arithmetic->input == FormatId::fp32);
+  CHECK(arithmetic->order.kind == SummationOrder::Kind::sequential);
+  const KernelFinding unit = run.found_of(with_unit(FormatId::bf16, 25, 16), FormatId::fp32);
+  REQUIRE(unit.kernel.has_value());
+  CHECK(unit.kernel->operands == FormatId::bf16);
+  CHECK(unit.kernel->matrix_unit->block == 16);
+}
+
+TEST_CASE("results stored in bf16 tell the kernel where they are many, and say so where they do not") {
+  std::mt19937_64 random(20261140);
+  for (const bool by_unit : {false, true}) {
+    CAPTURE(by_unit);
+    const ProductKernel kernel =
+        by_unit ? with_unit(FormatId::bf16, 25, 16) : chains({}, Combination::sequential, true);
+    Bf16Run many(256, 200, 128, random);
+    const KernelFinding found = many.found_of(kernel, FormatId::bf16);
+    REQUIRE(found.kernel.has_value());
+    CAPTURE(describe(*found.kernel, found.k));
+    CHECK(found.kernel->operands == FormatId::bf16);
+    if (by_unit || found.members_left == 1) CHECK(found.kernel->matrix_unit.has_value() == by_unit);
+    CHECK(found.tells() == (found.members_left == 1));
+    CHECK(found.members_left < found.family / 10);  // few numbers lie where roundings of sums tell anything
+    Bf16Run few(4, 64, 8, random);
+    const KernelFinding open = few.found_of(kernel, FormatId::bf16);
+    REQUIRE(open.kernel.has_value());
+    CHECK(2 * open.members_left > open.family);
+    CHECK_FALSE(open.tells());
+    CHECK(open.estimate_chance_hits >= 0.5 * static_cast<double>(open.members_left));
+    CHECK_FALSE(with_finding(few.made.trace.arithmetic, open).has_value());
+  }
+}
+
 TEST_CASE("a product whose edges another kernel computed is explained by both") {
   std::mt19937_64 random(8);
   MadeRun run(16, 64, 48, random);
@@ -453,6 +556,37 @@ TEST_CASE("the place of the addend is found") {
     REQUIRE(found.kernel.has_value());
     CHECK(found.kernel->addend == place);
   }
+}
+
+TEST_CASE("a matrix unit's chain that starts from the bias is found, and made again") {
+  std::mt19937_64 random(20261141);
+  const auto k = std::size_t{200}, n = std::size_t{24};
+  MadeRun run(6, 200, 24, random);
+  const auto read = [](float v) {
+    return static_cast<float>(round_to(static_cast<double>(v), format(FormatId::tf32), Rounding::nearest_even));
+  };
+  const test::TensorCoreUnit unit{25, 8, -126, 23};
+  std::vector<float> y;
+  for (std::size_t i = 0; i < 6 * n; ++i)
+    y.push_back(test::tensor_core_chain(
+        unit, run.bias[i % n], 200,
+        [&](std::int64_t l) { return read(run.x[i / n * k + static_cast<std::size_t>(l)]); },
+        [&](std::int64_t l) { return read(run.w[static_cast<std::size_t>(l) * n + i % n]); }));
+  run.record(y);
+  const KernelFinding found = run.searched();
+  REQUIRE(found.kernel.has_value());
+  CHECK(found.members_left == 1);
+  CHECK(found.kernel->addend == AddendPlace::chain_start);
+  CHECK(found.kernel->matrix_unit.value().block == 8);
+  const ProductPlan plan{1, 6, 24, 200, {0}, {0}, 200, 1, 24, 1};
+  std::vector<float> a = run.x, b = run.w, addends, again(y.size());
+  for (std::vector<float>* numbers : {&a, &b})
+    for (float& v : *numbers) v = read(v);
+  for (std::size_t i = 0; i < y.size(); ++i) addends.push_back(run.bias[i % n]);
+  PackedMatrices<float> packed;
+  pack_missing<float>(plan, b, packed);
+  linalg::multiply_by_kernel(plan, a, packed, *found.kernel, 1, again, addends);
+  CHECK(again == y);
 }
 
 TEST_CASE("sums that say nothing are left out, and said to be") {

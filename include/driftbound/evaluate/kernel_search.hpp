@@ -36,18 +36,22 @@ struct KernelFinding {
   std::optional<ProductKernel> kernel;
   /// Further kernels, where it takes two or three to give all numbers: libraries use others at the edges of a product.
   std::vector<KernelShare> others = {};
-  std::vector<ProductKernel> alike = {};  ///< a few of the other members that give all numbers compared
-  std::int64_t k = 0;                     ///< terms of a sum
-  std::int64_t family = 0;                ///< members, those that form the same sums counted once
-  std::int64_t members_left = 0;          ///< members that give all numbers compared, or do so together
-  std::int64_t equal_bits = 0;            ///< numbers that the kernel gives; without one, that `nearest` gives
-  std::int64_t compared = 0;              ///< numbers that were compared with the members left, then with `nearest`
+  std::vector<ProductKernel> alike = {};   ///< a few of the other members that give all numbers compared
+  std::optional<FormatId> stored_in = {};  ///< the format of both operands of a product; empty: they differ, or none
+  std::int64_t k = 0;                      ///< terms of a sum
+  std::int64_t family = 0;                 ///< members, those that form the same sums counted once
+  std::int64_t members_left = 0;           ///< members that give all numbers compared, or do so together
+  std::int64_t equal_bits = 0;             ///< numbers that the kernel gives; without one, that `nearest` gives
+  std::int64_t compared = 0;               ///< numbers that were compared with the members left, then with `nearest`
   /// Where no member gives all numbers: the last one that gave all, or most of the first ones.
   std::optional<KernelDifference> nearest = {};
   /// An estimate: expected members that give all numbers compared by chance, if each gave one as often as the members
-  /// that are out do on average. Above 1: the bits do not tell.
+  /// that are out do on average; not below the members left whose sums differ from the kernel's before results are stored.
   double estimate_chance_hits = 0.0;
   std::string why_not;  ///< why nothing was searched; empty: it was
+
+  /// Whether the bits tell the kernel from other members of the family.
+  bool tells() const { return kernel && estimate_chance_hits < 1.0; }
 };
 
 /// Whether the family has kernels of an op: Gemm, MatMul, Conv, ReduceSum, ReduceMean, GlobalAveragePool, Softmax and the
@@ -76,6 +80,8 @@ public:
   /// Compares the members left with the numbers of one more evaluation (without sample axis where the model is not
   /// batched). Returns whether the members that are left give all of them: all numbers of the evaluation, each compared.
   bool add(const Trace& evaluation);
+  /// The same of a graph with the same nodes and other constants.
+  bool add(const Graph& graph, const Trace& evaluation);
   KernelFinding finding() const;
 
 private:
@@ -95,7 +101,7 @@ private:
 std::optional<ArithmeticModel> with_kernel(const ArithmeticModel& declared, const ProductKernel& kernel,
                                            std::int64_t k);
 
-/// The same of what a search found, where it gives all numbers of a product: that of the one kernel; of several kernels that
+/// The same of what a search found, where it gives all numbers of a product and its bits tell the kernel: that of the one kernel; of several kernels that
 /// give all numbers together, sums in any order in which no product passes through more additions than in one of them.
 /// Source:    docs/theory.md T-170
 std::optional<ArithmeticModel> with_finding(const ArithmeticModel& declared, const KernelFinding& finding);

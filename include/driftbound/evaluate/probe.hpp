@@ -42,7 +42,8 @@ struct ProbedReading {
 
   /// The format with this precision and range; empty where there is none.
   std::optional<FormatId> format() const;
-  /// Whether subnormal numbers of the format are read as they are; empty where there is no such format.
+  bool sees_lowest = true;  ///< whether results hold numbers as small as operands may
+  /// Whether subnormal numbers of the format are read as they are; empty where there is no such format, or none are seen.
   std::optional<bool> keeps_subnormals() const;
 };
 
@@ -50,6 +51,16 @@ struct ProbedReading {
 struct SumRounding {
   int precision = 24;                ///< significand bits of a sum that are kept
   std::optional<Rounding> rounding;  ///< empty: it could not be seen
+  /// The rounding is hidden by that of results; so are the bits, unless they are fewer than those of a float32.
+  bool is_hidden = false;
+};
+
+/// The format that results are rounded to in the end.
+struct ProbedResult {
+  FormatId format = FormatId::fp32;  ///< float32 where nothing narrower is seen, or bf16 or fp16
+  std::optional<Rounding> rounding;  ///< to bf16 or fp16; empty: none that is known here
+
+  bool is_narrow() const { return format != FormatId::fp32; }
 };
 
 /// A step of a matrix unit: several products, and a sum, added at once.
@@ -72,6 +83,7 @@ struct ElementClass {
 struct ProbeFindings {
   ProductShape shape;
   ProbedReading left, right;
+  ProbedResult result;
   std::optional<SumRounding> additions;         ///< of nodes with two summands; empty: there are none
   std::optional<StepArithmetic> steps;          ///< of nodes with more; empty: there are none
   std::optional<bool> keeps_subnormal_results;  ///< of float32; empty: the operands' format has no such products

@@ -12,15 +12,17 @@ namespace {
 
 constexpr int most_bits = 60;  ///< behind the leading one that are looked at
 
-/// The base next to which small numbers are put: 1, or half of the largest power of two of a narrow range, so that twice
-/// the base is read as it is, too.
-int base_exponent(const ProbedReading& reading) {
-  return reading.highest_power > 100 ? 0 : reading.highest_power - 1;
+/// The base next to which small numbers are put: 1, or half of the largest power of two of the narrow range of operands or
+/// results, so that twice the base is a number of these, too.
+int base_exponent(const ProbedClass& probed) {
+  const int highest = std::min(probed.reading.highest_power, format(probed.result.format).max_exponent);
+  return highest > 100 ? 0 : highest - 1;
 }
 
-/// Bits behind that of the base that operands can hold.
-int bits_behind(const ProbedReading& reading) {
-  return std::min(most_bits, base_exponent(reading) - reading.lowest_power);
+/// Bits behind that of the base that operands and results can hold.
+int bits_behind(const ProbedClass& probed) {
+  const int lowest = std::max(probed.reading.lowest_power, lowest_power_of(probed.result));
+  return std::min(most_bits, base_exponent(probed) - lowest);
 }
 
 double in_units(float x, int unit_exponent) {
@@ -33,7 +35,7 @@ float power(int exponent) {
 
 /// How many of the numbers base 2^-1, base 2^-2, … come back one after the other.
 int bits_returned(Caller& caller, const ProbedClass& probed, const std::vector<SumProbe>& probes, bool has_base) {
-  const int base = base_exponent(probed.reading);
+  const int base = base_exponent(probed);
   const std::vector<float> results = run_finite_probes(caller, probed.lanes, probes);
   int kept = 0;
   for (const float result : results) {
@@ -46,11 +48,11 @@ int bits_returned(Caller& caller, const ProbedClass& probed, const std::vector<S
 
 /// Bits of base + small that stay: the base is taken away again by a product outside of the node, where there is one.
 int precision_of_sum(Caller& caller, const ProbedClass& probed, const TreeIndex& index, std::int64_t node) {
-  const int base = base_exponent(probed.reading);
+  const int base = base_exponent(probed);
   const std::vector<std::int64_t>& children = index.children(node);
   const std::optional<std::int64_t> outside = index.product_outside(node);
   std::vector<SumProbe> probes;
-  for (int t = 1; t <= bits_behind(probed.reading); ++t) {
+  for (int t = 1; t <= bits_behind(probed); ++t) {
     SumProbe probe{
         {{index.first_product(children[0]), power(base)}, {index.first_product(children[1]), power(base - t)}}};
     if (outside) probe.at.emplace_back(*outside, -power(base));
@@ -64,7 +66,7 @@ int precision_of_sum(Caller& caller, const ProbedClass& probed, const TreeIndex&
 std::array<double, 4> rounded_sums(Caller& caller, const ProbedClass& probed, const TreeIndex& index, std::int64_t node,
                                    const std::vector<std::int64_t>& wholes, const std::vector<std::int64_t>& parts,
                                    int unit) {
-  const int base = base_exponent(probed.reading);
+  const int base = base_exponent(probed);
   const std::optional<std::int64_t> outside = index.product_outside(node);
   const float whole = static_cast<float>(wholes.size()) * power(base);
   std::vector<SumProbe> probes;
@@ -118,13 +120,13 @@ std::int64_t products_of(const TreeIndex& index, std::int64_t node) {
 /// How far behind the largest of three addends, which two others cancel, a number is not cut off.
 std::optional<int> fraction_bits_of(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
                                     std::int64_t node) {
-  const int base = base_exponent(probed.reading);
+  const int base = base_exponent(probed);
   const std::vector<std::int64_t> products = products_first(index, node);
   std::vector<SumProbe> probes;
-  for (int t = 1; t <= bits_behind(probed.reading); ++t)
+  for (int t = 1; t <= bits_behind(probed); ++t)
     probes.push_back({{{products[0], power(base)}, {products[1], -power(base)}, {products[2], power(base - t)}}});
   const int kept = bits_returned(caller, probed, probes, false);
-  return kept == bits_behind(probed.reading) ? std::nullopt : std::optional(kept);
+  return kept == bits_behind(probed) ? std::nullopt : std::optional(kept);
 }
 
 /// A step may have cut off what is behind the unit of its largest addend: two of these carry into the next bit.
@@ -132,7 +134,7 @@ std::optional<Rounding> rounding_of_step(Caller& caller, const ProbedClass& prob
                                          std::int64_t node, int precision) {
   const std::vector<std::int64_t> products = products_first(index, node);
   if (products.size() < 4) return std::nullopt;
-  const int unit = base_exponent(probed.reading) + 2 - precision;
+  const int unit = base_exponent(probed) + 2 - precision;
   return rounding_with(
       rounded_sums(caller, probed, index, node, {products[0], products[1]}, {products[2], products[3]}, unit));
 }
@@ -144,14 +146,21 @@ bool is_step(const TreeIndex& index, std::int64_t node, bool tree_has_steps) {
   return children.size() > 2 || (tree_has_steps && products_of(index, node) > 0);
 }
 
+int lowest_power_of(const ProbedResult& result) {
+  const Format& f = format(result.format);
+  return f.min_exponent - f.precision + 1;
+}
+
 std::optional<SumRounding> find_additions(Caller& caller, const ProbedClass& probed, const TreeIndex& index) {
   const bool has_steps = !index.tree().is_binary();
   const auto node = node_where(index, [&](std::int64_t id) { return !is_step(index, id, has_steps); });
   if (!node) return std::nullopt;
   SumRounding sums;
+  sums.is_hidden = probed.result.is_narrow() && index.parent(*node) < 0;
+  if (sums.is_hidden) return sums;
   sums.precision = precision_of_sum(caller, probed, index, *node);
   const std::vector<std::int64_t>& children = index.children(*node);
-  const int unit = base_exponent(probed.reading) + 1 - sums.precision;
+  const int unit = base_exponent(probed) + 1 - sums.precision;
   if (unit > probed.reading.lowest_power)
     sums.rounding = rounding_with(rounded_sums(caller, probed, index, *node, {index.first_product(children[0])},
                                                {index.first_product(children[1])}, unit));
@@ -166,21 +175,29 @@ std::optional<StepArithmetic> find_steps(Caller& caller, const ProbedClass& prob
   if (!node) return std::nullopt;
   StepArithmetic steps;
   steps.block = index.tree().products_at_once();
-  steps.visible_bits = bits_behind(probed.reading);
+  steps.visible_bits = bits_behind(probed);
   steps.fraction_bits = fraction_bits_of(caller, probed, index, *node);
+  steps.sums.is_hidden = probed.result.is_narrow() && index.parent(*node) < 0;
+  if (steps.sums.is_hidden) return steps;
   steps.sums.precision = precision_of_sum(caller, probed, index, *node);
   // A step before another one loses bits of its sum there: of few bits only a last step tells.
   constexpr int of_float = 24;
   const auto last = node_where(index, [&](std::int64_t id) {
-    return index.children(id).size() >= 4 && (index.parent(id) < 0 || !is_step(index, index.parent(id), true));
+    const bool is_result = index.parent(id) < 0;
+    if (is_result && probed.result.is_narrow()) return false;
+    return index.children(id).size() >= 4 && (is_result || !is_step(index, index.parent(id), true));
   });
-  if (const auto wide = last || steps.sums.precision < of_float ? last : has_width(4))
+  const bool has_few_bits = steps.sums.precision < of_float;
+  if (const auto wide = last || has_few_bits ? last : has_width(4))
     steps.sums.rounding = rounding_of_step(caller, probed, index, *wide, steps.sums.precision);
+  else
+    steps.sums.is_hidden = has_few_bits && probed.result.is_narrow();
   return steps;
 }
 
 std::optional<bool> find_subnormal_results(Caller& caller, const ProbedClass& probed) {
   constexpr int subnormal = -140, half = -70;
+  if (probed.result.is_narrow()) return std::nullopt;
   if (!caller.has_right_operand())
     return run_finite_probes(caller, probed.lanes, {{{{0, power(subnormal)}}}})[0] == power(subnormal);
   if (probed.reading.highest_power < 100) return std::nullopt;

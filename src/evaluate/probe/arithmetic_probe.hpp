@@ -13,7 +13,11 @@ namespace driftbound::probe {
 struct ProbedClass {
   Lanes lanes;
   ProbedReading reading;
+  ProbedResult result;
 };
+
+/// The smallest power of two that results hold.
+int lowest_power_of(const ProbedResult& result);
 
 /// How nodes with two summands round; empty where there are none. Where a tree has steps too, a node that adds a single
 /// product is one of these.

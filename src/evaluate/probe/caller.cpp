@@ -32,7 +32,7 @@ std::vector<float> run_some(Caller& caller, const Lanes& lanes, std::span<const 
   for (std::size_t i = 0; i < probes.size(); ++i) {
     const std::int64_t start = lanes.where[i] * outer;
     const auto number = [&](std::int64_t k) -> float& { return varied[static_cast<std::size_t>(start + k * inner)]; };
-    for (std::int64_t k = 0; k < shape.k; ++k) number(k) = probes[i].others;
+    for (std::int64_t k = 0; k < shape.k; ++k) number(k) = probes[i].at_place(k);
     for (const auto& [k, value] : probes[i].at) number(k) = value;
   }
   const std::vector<float>& a = lanes.along_rows ? varied : constant;
@@ -66,13 +66,16 @@ std::vector<float> run_across(Caller& caller, const Lanes& lanes, std::span<cons
       a[static_cast<std::size_t>(lanes.where[i] * shape.k + k)] = left;
       b[static_cast<std::size_t>(k * shape.n + lanes.across[i])] = right;
     };
-    for (std::int64_t k = 0; k < shape.k; ++k) put(k, probes[i].others);
+    for (std::int64_t k = 0; k < shape.k; ++k) put(k, probes[i].at_place(k));
     for (const auto& [k, value] : probes[i].at) put(k, value);
   }
-  const std::vector<float> c = are_finite ? caller.finite(a, b) : caller(a, b);
+  const std::vector<float> c = caller(a, b);  // the other elements may leave the range of results
   std::vector<float> results;
-  for (std::size_t i = 0; i < probes.size(); ++i)
-    results.push_back(c[static_cast<std::size_t>(lanes.where[i] * shape.n + lanes.across[i])]);
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const std::int64_t at = lanes.where[i] * shape.n + lanes.across[i];
+    results.push_back(c[static_cast<std::size_t>(at)]);
+    if (are_finite) caller.require_finite(at, results.back());
+  }
   return results;
 }
 
@@ -128,11 +131,14 @@ std::vector<float> Caller::operator()(std::span<const float> a, std::span<const 
 
 std::vector<float> Caller::finite(std::span<const float> a, std::span<const float> b) {
   std::vector<float> c = (*this)(a, b);
-  const auto found = std::find_if(c.begin(), c.end(), [](float x) { return !std::isfinite(x); });
-  if (found == c.end()) return c;
-  const auto at = static_cast<std::int64_t>(found - c.begin());
+  for (std::size_t i = 0; i < c.size(); ++i) require_finite(static_cast<std::int64_t>(i), c[i]);
+  return c;
+}
+
+void Caller::require_finite(std::int64_t at, float x) const {
+  if (std::isfinite(x)) return;
   throw Unsupported("probe: element [" + std::to_string(at / shape_.n) + ", " + std::to_string(at % shape_.n) +
-                    "] of the result is " + (std::isnan(*found) ? "NaN" : "infinite") + " (" + place() +
+                    "] of the result is " + (std::isnan(x) ? "NaN" : "infinite") + " (" + place() +
                     ") where the sum of products is finite: partial sums leave the accumulator's range, or the kernel "
                     "is no sum of products");
 }

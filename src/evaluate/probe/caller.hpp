@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,6 +28,8 @@ public:
   /// The same for results that have to be finite.
   /// Throws:    Unsupported naming the element
   std::vector<float> finite(std::span<const float> a, std::span<const float> b);
+  /// Throws:    Unsupported where an element of the result is not finite
+  void require_finite(std::int64_t at, float x) const;
   /// "call 3, [4, 64] x [64, 8]"
   std::string place() const;
 
@@ -38,10 +41,13 @@ private:
   double seconds_ = 0.0;
 };
 
-/// One sum to be formed: products are 0 but those named.
+/// One sum to be formed: products are 0 but those named, and others from `first` up to `last`.
 struct SumProbe {
   std::vector<std::pair<std::int64_t, float>> at;
   float others = 0.0F;
+  std::int64_t first = 0, last = std::numeric_limits<std::int64_t>::max();
+
+  float at_place(std::int64_t k) const { return k >= first && k < last ? others : 0.0F; }
 };
 
 /// Elements of the result, each of which can form another sum in the same call. Either they are in one row or one column:

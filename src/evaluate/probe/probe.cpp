@@ -27,6 +27,7 @@ struct MaskNumbers {
   float large = 0.0F, unit = 0.0F;
 };
 
+/// The first for all pairs, the others for some.
 std::vector<MaskNumbers> mask_numbers(const ProbedReading& reading) {
   if (reading.highest_power > 100) return {{0x1p127F, 1.0F}, {-0x1p100F, 2.0F}};
   const float large = std::ldexp(1.0F, reading.highest_power), unit = std::ldexp(1.0F, reading.lowest_power);
@@ -77,9 +78,10 @@ public:
       throw Unsupported(
           "probe: k = " + std::to_string(shape().k) +
           " is too large to reveal: results in float32 count no more than 2^24 products; probe a smaller k");
-    require_same_bits();
-    findings_.left = read_operand(caller_, every_row());
-    findings_.right = caller_.has_right_operand() ? read_operand(caller_, every_column()) : ProbedReading();
+    const std::vector<float> results = same_results();
+    const ProbedResult result = findings_.result = find_result(caller_, every_row(), results);
+    findings_.left = read_operand(caller_, every_row(), result);
+    findings_.right = caller_.has_right_operand() ? read_operand(caller_, every_column(), result) : ProbedReading();
     const std::vector<Elements> classes = classes_of_elements();
     for (std::size_t i = 0; i < classes.size(); ++i) findings_.classes.push_back(probe_class(classes[i], i == 0));
     verify(classes);
@@ -102,13 +104,15 @@ private:
   Lanes every_row() const { return all_of(true, shape().m); }
   Lanes every_column() const { return all_of(false, shape().n); }
 
-  void require_same_bits() {
+  /// Of two calls with the same random numbers.
+  std::vector<float> same_results() {
     const std::vector<float> a = random_(shape().m * shape().k), b = ones_or(random_(shape().k * shape().n));
     const std::vector<float> first = caller_.finite(a, b), second = caller_.finite(a, b);
     for (std::size_t i = 0; i < first.size(); ++i)
       if (std::bit_cast<std::uint32_t>(first[i]) != std::bit_cast<std::uint32_t>(second[i]))
         throw Unsupported("probe: two calls with the same numbers differ at element " + std::to_string(i) +
                           ": the kernel's order changes from call to call; probe --determinism N says how often");
+    return first;
   }
 
   /// Elements that have the same bits wherever rows and columns are the same, the largest class first.
@@ -178,11 +182,12 @@ private:
   ProbedClass class_to_probe(const Elements& elements) const {
     Lanes lanes = lanes_of(elements);
     const ProbedReading& reading = lanes.along_rows ? findings_.left : findings_.right;
-    if (has_wide_range(reading) || !caller_.has_right_operand()) return {std::move(lanes), reading};
+    if (has_wide_range(reading) || !caller_.has_right_operand()) return {std::move(lanes), reading, findings_.result};
     ProbedReading of_both = findings_.left;
     of_both.highest_power += findings_.right.highest_power;
-    of_both.lowest_power += findings_.right.lowest_power;
-    return {lanes_across(elements), of_both};
+    of_both.lowest_power =
+        std::max(of_both.lowest_power + findings_.right.lowest_power, lowest_power_of(findings_.result));
+    return {lanes_across(elements), of_both, findings_.result};
   }
 
   ElementClass probe_class(const Elements& elements, bool is_largest) {
@@ -200,6 +205,8 @@ private:
       SummationTree tree = index.tree();
       tree.fused = find_fused(caller_, probed, index);
       if (is_largest) probe_arithmetic(probed, index);
+      if (const std::optional<MaskNumbers> numbers = moderate_numbers(probed.reading))
+        require_other_masks_agree(probed, *numbers, tree);
       found.tree = std::move(tree);
     } catch (const Unsupported& error) {
       if (is_largest) throw;
@@ -214,6 +221,18 @@ private:
     findings_.keeps_subnormal_results = find_subnormal_results(caller_, probed);
   }
 
+  /// M no larger than the sums found take to absorb k units, both about 1, as data is; empty: operands have too few powers of
+  /// two for a choice, or steps cut nothing off.
+  std::optional<MaskNumbers> moderate_numbers(const ProbedReading& reading) const {
+    const std::optional<StepArithmetic>& steps = findings_.steps;
+    if (reading.highest_power <= 100 || (steps && !steps->fraction_bits)) return std::nullopt;
+    const int bits =
+        std::max(findings_.additions ? findings_.additions->precision : 0, steps ? *steps->fraction_bits : 0);
+    const int powers = std::max(bits, 24) + 2 + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(shape().k)));
+    const int unit = std::max(-powers / 2, lowest_power_of(findings_.result));
+    return MaskNumbers{std::ldexp(1.0F, unit + powers), std::ldexp(1.0F, unit)};
+  }
+
   SummationTree tree_by_masks(const ProbedClass& probed) {
     require_wide_range(probed.reading);
     const std::vector<MaskNumbers> numbers = mask_numbers(probed.reading);
@@ -221,11 +240,23 @@ private:
     const std::int64_t first_call = caller_.calls();
     const SummationTree tree = find_tree(shape().k, [&](const std::vector<Pair>& pairs) {
       const std::int64_t lanes = std::ssize(probed.lanes.where);
-      require_few_calls(probed, caller_.calls() - first_call + (std::ssize(pairs) + lanes - 1) / lanes);
+      const std::int64_t probes = std::ssize(pairs) * parts_of_units();
+      require_few_calls(probed, caller_.calls() - first_call + (probes + lanes - 1) / lanes);
       return counts_below(probed, numbers[0], pairs);
     });
-    require_other_masks_agree(probed, numbers[1], tree);
+    for (std::size_t i = 1; i < numbers.size(); ++i) require_other_masks_agree(probed, numbers[i], tree);
     return tree;
+  }
+
+  /// Units that one result counts exactly: all, or as many as the bits of a narrow result hold.
+  std::int64_t units_of_result() const {
+    const ProbedResult& result = findings_.result;
+    return result.is_narrow() ? std::int64_t{1} << format(result.format).precision : shape().k;
+  }
+  std::int64_t parts_of_units() const { return (shape().k + units_of_result() - 1) / units_of_result(); }
+  /// The units of one part, all other products being 0.
+  SumProbe units_of_part(std::int64_t part, float unit) const {
+    return {{}, unit, part * units_of_result(), std::min((part + 1) * units_of_result(), shape().k)};
   }
 
   /// `calls`: for the masks of one tree, at least.
@@ -254,21 +285,33 @@ private:
   }
 
   void require_exact_units(const ProbedClass& probed, float unit) {
-    const float sum = run_finite_probes(caller_, probed.lanes, {{{}, unit}})[0];
-    if (sum == static_cast<float>(shape().k) * unit) return;
-    throw Unsupported("probe: " + std::to_string(shape().k) + " products of " + std::to_string(unit) + " add up to " +
-                      std::to_string(sum) +
-                      ": the sums do not hold so many units exactly, and masks cannot be read; probe a smaller k");
+    for (std::int64_t part = 0; part < parts_of_units(); ++part) {
+      const SumProbe probe = units_of_part(part, unit);
+      const std::int64_t units = probe.last - probe.first;
+      const float sum = run_finite_probes(caller_, probed.lanes, {probe})[0];
+      if (sum == static_cast<float>(units) * unit) continue;
+      throw Unsupported("probe: " + std::to_string(units) + " products of " + std::to_string(unit) + " add up to " +
+                        std::to_string(sum) +
+                        ": the sums do not hold so many units exactly, and masks cannot be read; probe a smaller k");
+    }
   }
 
   std::vector<std::int64_t> counts_below(const ProbedClass& probed, const MaskNumbers& numbers,
                                          const std::vector<Pair>& pairs) {
     findings_.masks += std::ssize(pairs);
     std::vector<SumProbe> probes;
-    for (const auto& [i, j] : pairs) probes.push_back({{{i, numbers.large}, {j, -numbers.large}}, numbers.unit});
+    for (const auto& [i, j] : pairs)
+      for (std::int64_t part = 0; part < parts_of_units(); ++part) {
+        probes.push_back(units_of_part(part, numbers.unit));
+        probes.back().at = {{i, numbers.large}, {j, -numbers.large}};
+      }
+    const std::vector<float> results = run_finite_probes(caller_, probed.lanes, probes);
+    const auto parts = static_cast<std::size_t>(parts_of_units());
     std::vector<std::int64_t> counts;
-    for (const float result : run_finite_probes(caller_, probed.lanes, probes)) {
-      const double units = static_cast<double>(result) / static_cast<double>(numbers.unit);
+    for (std::size_t first = 0; first < results.size(); first += parts) {
+      double units = 0.0;
+      for (std::size_t part = 0; part < parts; ++part) units += static_cast<double>(results[first + part]);
+      units /= static_cast<double>(numbers.unit);
       if (!(units >= 0.0 && units <= static_cast<double>(shape().k) - 2.0 && units == std::floor(units)))
         throw Unsupported("probe: a mask leaves " + std::to_string(units) + " of " + std::to_string(shape().k) +
                           " units: the kernel does not absorb a unit in 2^127 (or in the largest power of two of its "
@@ -300,7 +343,8 @@ private:
 
   /// Random data, computed along the trees.
   void verify(const std::vector<Elements>& classes) {
-    const TreeArithmetic arithmetic{findings_.left, findings_.right, findings_.additions, findings_.steps};
+    const TreeArithmetic arithmetic{findings_.left, findings_.right, findings_.result, findings_.additions,
+                                    findings_.steps};
     const std::string obstacle = obstacle_to_run(arithmetic);
     const std::vector<float> a = random_(shape().m * shape().k), b = ones_or(random_(shape().k * shape().n));
     const std::vector<float> c = caller_.finite(a, b);
@@ -431,6 +475,10 @@ ArithmeticModel arithmetic_of(const ProbeFindings& findings, const std::string& 
   if (!left || left != right)
     throw Unsupported("probe: the operands are read in formats that no arithmetic here describes");
   model.input = *left;
+  if (findings.result.is_narrow() && findings.result.rounding != Rounding::nearest_even)
+    throw Unsupported("probe: results are rounded to " + std::string(format(findings.result.format).name) +
+                      " in a way that no arithmetic here describes");
+  model.output = findings.result.format;
   const bool cuts = findings.left.rounding == Rounding::toward_zero;
   if (findings.additions && findings.additions->precision == 53) model.accumulator = FormatId::fp64;
   model.products_may_flush = !findings.keeps_subnormal_results.value_or(true);

@@ -31,15 +31,20 @@ public:
   }
 
   float result() {
-    if (tree_.nodes.empty()) return static_cast<float>(rounded_product(0));
+    const Format& f = format(arithmetic_.result.format);
+    return static_cast<float>(round_to(sum(), f, arithmetic_.result.rounding.value_or(Rounding::nearest_even)));
+  }
+
+private:
+  double sum() {
+    if (tree_.nodes.empty()) return rounded_product(0);
     for (std::size_t t = 0; t < tree_.nodes.size(); ++t) {
       const std::int64_t node = tree_.leaves + static_cast<std::int64_t>(t);
       sums_[t] = is_step(index_, node, has_steps_) ? step(node) : addition(tree_.nodes[t]);
     }
-    return static_cast<float>(sums_.back());
+    return sums_.back();
   }
 
-private:
   static float read(float x, const ProbedReading& reading) {
     const Format& f = format(reading.format().value());
     return static_cast<float>(round_to(x, f, reading.rounding.value_or(Rounding::nearest_even)));
@@ -95,7 +100,8 @@ private:
     double sum = 0.0;
     for (const Addend& one : addends) sum += std::trunc(std::ldexp(one.value, -quantum));
     sum = std::ldexp(sum, quantum);
-    if (steps.sums.precision < of_float && steps.sums.rounding == Rounding::toward_zero && sum != 0.0) {
+    const bool cuts = steps.sums.rounding == Rounding::toward_zero || steps.sums.is_hidden;
+    if (steps.sums.precision < of_float && cuts && sum != 0.0) {
       const int unit = std::ilogb(sum) + 1 - steps.sums.precision;
       sum = std::ldexp(std::trunc(std::ldexp(sum, -unit)), unit);
     }
@@ -119,6 +125,7 @@ std::string obstacle_of_reading(const ProbedReading& reading) {
 }
 
 std::string obstacle_of_additions(const SumRounding& additions) {
+  if (additions.is_hidden) return "";
   if (additions.precision != of_float && additions.precision != of_double)
     return "sums are kept with " + std::to_string(additions.precision) + " bits, which is no format known here";
   if (additions.rounding != Rounding::nearest_even) return "sums are not rounded to nearest even";
@@ -138,6 +145,8 @@ std::string obstacle_of_steps(const StepArithmetic& steps) {
 std::string obstacle_to_run(const TreeArithmetic& arithmetic) {
   for (const ProbedReading* reading : {&arithmetic.left, &arithmetic.right})
     if (const std::string obstacle = obstacle_of_reading(*reading); !obstacle.empty()) return obstacle;
+  if (arithmetic.result.is_narrow() && !arithmetic.result.rounding)
+    return "how results are rounded to " + std::string(format(arithmetic.result.format).name) + " is not known";
   if (arithmetic.additions)
     if (const std::string obstacle = obstacle_of_additions(*arithmetic.additions); !obstacle.empty()) return obstacle;
   return arithmetic.steps ? obstacle_of_steps(*arithmetic.steps) : "";

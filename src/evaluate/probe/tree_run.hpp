@@ -8,9 +8,11 @@
 
 namespace driftbound::probe {
 
-/// The arithmetic in which sums are formed along a tree.
+/// The arithmetic in which sums are formed along a tree. Sums whose rounding is hidden are float32 numbers, rounded to
+/// nearest even, those of steps toward zero.
 struct TreeArithmetic {
   ProbedReading left, right;
+  ProbedResult result;
   std::optional<SumRounding> additions;
   std::optional<StepArithmetic> steps;
 };

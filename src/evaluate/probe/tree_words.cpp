@@ -236,7 +236,43 @@ std::optional<std::string> describe_block(const SummationTree& tree) {
   return describe_lanes(tree, all_below(tree));
 }
 
-/// Blocks of consecutive products of several lengths, added one after the other; each block has the same pattern.
+/// The products below a node, ascending.
+std::vector<std::int64_t> products_below(const SummationTree& tree, std::int64_t node) {
+  std::vector<std::int64_t> open = {node}, products;
+  while (!open.empty()) {
+    const std::int64_t id = open.back();
+    open.pop_back();
+    if (id < tree.leaves) {
+      products.push_back(id);
+      continue;
+    }
+    const std::vector<std::int64_t>& children = tree.nodes[static_cast<std::size_t>(id - tree.leaves)];
+    open.insert(open.end(), children.begin(), children.end());
+  }
+  std::sort(products.begin(), products.end());
+  return products;
+}
+
+/// "blocks of consecutive terms", or "lanes of 8 terms in turn"; empty: the groups are neither.
+std::string kind_of_groups(const SummationTree& tree, const std::vector<std::int64_t>& groups) {
+  std::vector<std::vector<std::int64_t>> products;
+  bool are_consecutive = true;
+  for (const std::int64_t group : groups) {
+    products.push_back(products_below(tree, group));
+    are_consecutive =
+        are_consecutive && products.back().back() - products.back().front() + 1 == std::ssize(products.back());
+  }
+  if (are_consecutive) return "blocks of consecutive terms";
+  const std::vector<std::int64_t>& first = products.front();
+  std::int64_t run = 0;
+  while (run < std::ssize(first) && first[static_cast<std::size_t>(run)] == run) ++run;
+  for (std::size_t lane = 0; run > 0 && lane < products.size(); ++lane)
+    for (const std::int64_t product : products[lane])
+      if (product / run % std::ssize(products) != static_cast<std::int64_t>(lane)) return "";
+  return run == 0 ? "" : "lanes of " + std::to_string(run) + " terms in turn";
+}
+
+/// Blocks of consecutive products of several lengths, or lanes, added one after the other; each has the same pattern.
 std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
   std::vector<std::int64_t> blocks = {tree.leaves + std::ssize(tree.nodes) - 1};
   while (blocks.back() >= tree.leaves && !describe_block(part_below(tree, blocks.back()))) {
@@ -256,11 +292,13 @@ std::optional<std::string> describe_uneven_blocks(const SummationTree& tree) {
   }
   std::reverse(blocks.begin(), blocks.end());
   if (patterns.size() > 1 || name_of_pattern(tree_over(tree, blocks)) != "from left to right") return std::nullopt;
+  const std::string kind = kind_of_groups(tree, blocks);
+  if (kind.empty()) return std::nullopt;
   std::string text;
   for (const auto& [length, count] : lengths)
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + std::to_string(length);
-  return ": " + std::to_string(blocks.size()) + " blocks of consecutive terms (" + text + "), each" +
-         *patterns.begin() + "; the blocks are added from left to right";
+  return ": " + std::to_string(blocks.size()) + " " + kind + " (" + text + "), each" + *patterns.begin() + "; the " +
+         kind.substr(0, kind.find(' ')) + " are added from left to right";
 }
 
 /// The same order of the first products, the last ones being added to the first chain before the chains are.

@@ -93,7 +93,8 @@ template <bool by_lane>
 void add_steps(const UnitParts& p) {
   std::size_t i = 0;
   for (std::size_t part = 0; part < p.parts; ++part) {
-    Doubles c(0.0);
+    Doubles c =
+        p.start == nullptr ? Doubles(0.0) : simd::converted<double>(simd::Vector<float, sum_lanes>::load(p.start));
     for (; i < p.ends[part];) {
       const std::size_t last = i + p.block < p.ends[part] ? i + p.block : p.ends[part];
       c = step<by_lane>(p, c, i, last);

@@ -37,7 +37,8 @@ struct UnitParts {
   const std::uint32_t* terms = nullptr;
   const std::size_t* ends = nullptr;
   std::size_t parts = 0;
-  float* sums = nullptr;  ///< [parts, sum_lanes]
+  const float* start = nullptr;  ///< [sum_lanes]: what the first step adds to; null: 0
+  float* sums = nullptr;         ///< [parts, sum_lanes]
 };
 
 /// One build for one instruction set. Every build gives the same bits.
