@@ -85,6 +85,7 @@ std::vector<FunctionCase> function_cases() {
           {"exp", of(op::Exp{})},
           {"erf", of(op::Erf{})},
           {"gelu", of(op::Gelu{})},
+          {"gelu in its tanh form", of(op::Gelu{true})},
           {"square", with([](Graph& g, ValueId x, const auto&) {
              return g.add_node("square", op::Mul{}, {x, x});
            })},
@@ -250,6 +251,8 @@ TEST_CASE("the rounding errors of single steps are within their bounds, and appr
        }},
       {"a function", 0.05,
        [&](Graph& graph, ValueId x) { return graph.add_node("y", op::Tanh{}, {column(graph, x, 0)}); }},
+      {"gelu in its tanh form", 0.05,
+       [&](Graph& graph, ValueId x) { return graph.add_node("y", op::Gelu{true}, {column(graph, x, 0)}); }},
   };
   constexpr std::size_t points = 2000;
   for (const auto& [name, least, step] : steps) {
