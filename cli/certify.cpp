@@ -354,9 +354,8 @@ int run_certify(const CertifySettings& settings) {
     report.values_condition = given->condition();
   }
   const analysis::Document document = analysis::document_of(report);
-  settings.outputs.publish(document, {}, [&] {
-    if (volume && !report.certification.interrupted()) write_whole(settings.volume, analysis::to_vti(*volume));
-  });
+  if (volume && !report.certification.interrupted()) write_whole(settings.volume, analysis::to_vti(*volume));
+  settings.outputs.publish(document, {});
   if (!report.certification.interrupted()) return document.exit_status;
   if (!settings.signs.empty()) fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
   return exit_interrupted;
