@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -70,6 +71,20 @@ TEST_CASE("octree says that the depth does not reach the share asked for, and wh
   const ProgramResult enough = run_program(asked + " --depth 8 --resume");
   CHECK(enough.status == 0);
   CHECK(enough.out.starts_with("COMPLETE"));
+}
+
+TEST_CASE("the picture of docs/regions.md is what render draws") {
+  const TemporaryFolder folder;
+  const std::string picture = folder.file("torus.png");
+  const nlohmann::json json = json_of("render", models + "torus_sdf_softplus.onnx --size 256x256 -o " + picture);
+  CHECK(json["hits"] == 12'907);
+  CHECK(json["misses"] == 52'629);
+  // Colours may differ in their last bit between processors: normals are middles of enclosures.
+  const std::size_t drawn = driftbound::test::read_file(picture).size();
+  const std::size_t shown =
+      driftbound::test::read_file(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/pictures/torus_sdf_softplus.png").size();
+  CHECK(shown < 60'000);
+  CHECK(std::max(drawn, shown) - std::min(drawn, shown) < 1000);
 }
 
 TEST_CASE("octree and render name the function whose zeros count") {
