@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/certification.hpp"
+#include "analysis/scalar.hpp"
 #include "analysis/text.hpp"
 
 namespace driftbound::analysis {
@@ -21,7 +22,7 @@ std::string scope_of(const Certification& certification) {
 
 std::string headline(const CertifyReport& report) {
   const SignStatistics& counts = report.certification.done.counts;
-  const std::string function = report.iso == 0.0 ? report.scalar : fmt::format("{} - {}", report.scalar, report.iso);
+  const std::string function = function_text(report.scalar, report.iso);
   // what signs that follow from given values stand on
   const bool has_premise =
       !report.values_file.empty() && counts.stages[static_cast<std::size_t>(SignStage::given)].decided > 0;

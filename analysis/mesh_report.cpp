@@ -8,6 +8,7 @@
 #include <span>
 
 #include "analysis/point_source.hpp"
+#include "analysis/scalar.hpp"
 #include "analysis/segment_report.hpp"
 #include "analysis/text.hpp"
 
@@ -39,7 +40,7 @@ std::string count_of(std::int64_t number, const std::string& what) {
 }
 
 std::string function_of(const MeshReport& report) {
-  return report.iso == 0.0 ? report.scalar : fmt::format("{} - {}", report.scalar, report.iso);
+  return function_text(report.scalar, report.iso);
 }
 
 /// What the mesh says though cells are uncertain.

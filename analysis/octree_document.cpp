@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "analysis/octree_report.hpp"
+#include "analysis/scalar.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -21,9 +22,9 @@ Document document_of(const OctreeReport& report) {
   document.title = report.model_file;
   document.date = report.date;
   document.seconds = report.seconds;
-  document.headline = fmt::format("{}: the sign of {} is certain in {:.4f} % of the volume of {}",
-                                  report.is_complete ? "COMPLETE" : "INCOMPLETE", report.scalar,
-                                  100.0 * counts.certain_share, domain_text(report.domain));
+  document.headline = fmt::format(
+      "{}: the sign of {} is certain in {:.4f} % of the volume of {}.", report.is_complete ? "COMPLETE" : "INCOMPLETE",
+      function_text(report.scalar, report.iso), 100.0 * counts.certain_share, domain_text(report.domain));
   Table table{{{"cells", 24, true}, {"", 14}}};
   const auto add = [&](const char* name, std::int64_t count) { table.rows.push_back({{std::string(name), count}}); };
   add("enclosed", counts.cells);
@@ -31,12 +32,18 @@ Document document_of(const OctreeReport& report) {
   add("all positive", counts.positive);
   add("unknown", counts.unknown);
   document.sections = {
-      {Paragraph{document.headline + ".", Style::plain}},
+      {},
       {table},
       {Paragraph{fmt::format("{} cells at depth {} or less in {:.1f} s with {} thread{}; written to {}.",
                              counts.cells - report.cells_before, counts.depth, report.seconds, report.threads,
                              report.threads == 1 ? "" : "s", report.file),
                  Style::plain}}};
+  if (!report.is_complete && report.depth_is_reached)
+    document.sections.push_back({Paragraph{
+        fmt::format(
+            "{:g} % were asked for, and depth {} is reached: the same command with --depth {} --resume goes on.",
+            100.0 * report.asked_share, report.depth, report.depth + 1),
+        Style::plain}});
   document.fields =
       object("schema"_key = "driftbound/octree/1", "version"_key = report.version, "date"_key = report.date,
              "command"_key = report.command,

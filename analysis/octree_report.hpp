@@ -16,7 +16,8 @@ struct OctreeReport {
   std::int64_t cells_before = 0;  ///< that a tree which is continued had
   Box domain;
   OctreeCounts counts;
-  bool is_complete = false;
+  bool is_complete = false;       ///< the share asked for is certain; where that is 1, the depth is reached
+  bool depth_is_reached = false;  ///< or the share
 };
 
 Document document_of(const OctreeReport& report);

@@ -7,6 +7,7 @@
 
 #include "analysis/png.hpp"
 #include "analysis/render_report.hpp"
+#include "analysis/scalar.hpp"
 #include "driftbound/num/errors.hpp"
 
 namespace driftbound::analysis {
@@ -88,10 +89,11 @@ Document document_of(const RenderReport& report) {
   document.title = report.model_file;
   document.date = report.date;
   document.seconds = report.octree_seconds + report.ray_seconds;
-  document.headline = fmt::format("{} of {} pixels are certain: {} hits, {} misses", rays - report.undecided, rays,
-                                  report.hits, report.misses);
+  document.headline =
+      fmt::format("{} of {} pixels are certain of {} = 0: {} hits, {} misses, {} undecided.", rays - report.undecided,
+                  rays, function_text(report.scalar, report.iso), report.hits, report.misses, report.undecided);
   document.sections = {
-      {Paragraph{document.headline + fmt::format(", {} undecided.", report.undecided), Style::plain}},
+      {},
       {Paragraph{fmt::format("{:.0f} rays/s with {} thread{}; octree {:.1f} s, rays {:.1f} s; written to {}.",
                              static_cast<double>(rays) / std::max(report.ray_seconds, 1e-9), report.threads,
                              report.threads == 1 ? "" : "s", report.octree_seconds, report.ray_seconds, report.file),

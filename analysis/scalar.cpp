@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -103,6 +104,11 @@ Scalar scalar_or_only_output(const Graph& graph, std::string_view text) {
   Scalar scalar;
   scalar.text = graph.value(graph.outputs.front()).name;
   return scalar;
+}
+
+std::string function_text(std::string_view scalar, double iso) {
+  if (iso == 0.0) return std::string(scalar);
+  return fmt::format("{} {} {}", scalar, iso < 0.0 ? '+' : '-', std::fabs(iso));
 }
 
 }  // namespace driftbound::analysis

@@ -25,4 +25,7 @@ Scalar parse_scalar(const Graph& graph, std::string_view text);
 /// Throws:    InvalidArgument as parse_scalar; also for an empty text where there are several elements
 Scalar scalar_or_only_output(const Graph& graph, std::string_view text);
 
+/// The function whose zeros count: "sdf", "sdf - 0.5".
+std::string function_text(std::string_view scalar, double iso);
+
 }  // namespace driftbound::analysis

@@ -3,14 +3,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "analysis/point_source.hpp"
 #include "driftbound/implicit/sign_field.hpp"
-#include "driftbound/region/octree.hpp"
-#include "driftbound/region/range.hpp"
+#include "driftbound/region/grid_cells.hpp"
 
 namespace driftbound::analysis {
 
@@ -20,8 +20,7 @@ struct Volume {
   std::array<std::int64_t, 3> extents{};
   std::vector<double> values;  ///< near the exact ones, with their certified signs; 0 is a proven zero, NaN undecided
   std::vector<std::int8_t> signs;
-  /// Of every cell, in VTK's order: the sign that f has all over it; 0: not known. Empty: none is known.
-  std::vector<std::int8_t> cell_signs;
+  std::optional<GridCells> cells;  ///< by place_cells()
   /// Numbers of points that a tree has decided, so that their values are only as large as |f| is at least, and that are
   /// corners of a cell whose sign is not known.
   std::vector<std::int64_t> unvalued;
@@ -29,12 +28,8 @@ struct Volume {
   void add(std::span<const PointSign> points);
 };
 
-/// Finds the signs of blocks of cells, halved until f has one sign over a block, or the block is one cell: by the tree
-/// where there is one and it says so, else by an enclosure of f. `points` are those of the grid; `goes_on` is asked
-/// between blocks. Before points are added.
-/// Throws:    Interrupted; as RegionEvaluator::ranges()
-void find_cell_signs(Volume& volume, const PointSource& points, const RegionEvaluator& evaluator, const Octree* octree,
-                     const std::function<bool()>& goes_on);
+/// The cells between `points`, those of the grid; of none a sign is known. Before points are added.
+void place_cells(Volume& volume, const PointSource& points);
 
 /// Evaluates the points without values that the surface may pass: their values are then near the exact ones. `points` are
 /// those of the grid; `goes_on` is asked between blocks.

@@ -68,8 +68,8 @@ std::vector<double> parse_point(const std::string& text, const std::string& opti
 }
 
 /// Where the network has ops that regions do not know, no cell has a known sign.
-void find_cell_signs(const CertifySettings& settings, const Graph& graph, const Target& target,
-                     const analysis::PointSource& points, const Octree* octree, analysis::Volume& volume) {
+void find_cell_signs(const CertifySettings& settings, const Graph& graph, const Target& target, const Octree* octree,
+                     GridCells& cells) {
   try {
     const RegionEvaluator evaluator(graph, target,
                                     {.iso = settings.iso,
@@ -77,9 +77,8 @@ void find_cell_signs(const CertifySettings& settings, const Graph& graph, const 
                                      .rounding = false,
                                      .symbols = 0,
                                      .threads = thread_count(settings.threads)});
-    analysis::find_cell_signs(volume, points, evaluator, octree, [] { return !interrupted(); });
+    cells.find_signs(evaluator, octree, [] { return !interrupted(); });
   } catch (const Unsupported&) {
-    volume.cell_signs.clear();
   }
 }
 
@@ -303,7 +302,8 @@ int run_certify(const CertifySettings& settings) {
   std::optional<analysis::Volume> volume;
   if (!settings.volume.empty()) {
     volume = volume_of(settings, graph);
-    find_cell_signs(settings, graph, task.scalar, *task.points, octree ? &*octree : nullptr, *volume);
+    analysis::place_cells(*volume, *task.points);
+    find_cell_signs(settings, graph, task.scalar, octree ? &*octree : nullptr, *volume->cells);
   }
   std::unique_ptr<analysis::SignFile> signs;
   if (!settings.signs.empty())
@@ -354,9 +354,8 @@ int run_certify(const CertifySettings& settings) {
     report.values_condition = given->condition();
   }
   const analysis::Document document = analysis::document_of(report);
-  settings.outputs.publish(document, {}, [&] {
-    if (volume && !report.certification.interrupted()) write_whole(settings.volume, analysis::to_vti(*volume));
-  });
+  if (volume && !report.certification.interrupted()) write_whole(settings.volume, analysis::to_vti(*volume));
+  settings.outputs.publish(document, {});
   if (!report.certification.interrupted()) return document.exit_status;
   if (!settings.signs.empty()) fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
   return exit_interrupted;

@@ -73,6 +73,14 @@ int run_guarded(const CLI::App& app, const cli::Verb::Run& run) {
   }
 }
 
+/// "--box=" without a value, whose value would be the next argument; null: none.
+const char* option_without_value(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i)
+    if (const std::string_view argument = argv[i]; argument.starts_with("--") && argument.ends_with('='))
+      return argv[i];
+  return nullptr;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -90,6 +98,9 @@ int main(int argc, char** argv) {
     runs.emplace_back(app, verb.add(*app, join_command_line(argc, argv)));
   }
   if (argc > 1 && is_unknown(argv[1], verbs)) return complain_about(argv[1], verbs);
+  if (const char* const option = option_without_value(argc, argv))
+    return complain(std::string(option) + " has no value: write it right behind the '=', or leave the option out",
+                    cli::exit_bad_input);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

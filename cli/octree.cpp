@@ -21,6 +21,8 @@ namespace {
 
 /// What is lost at most where the program is killed.
 constexpr std::chrono::seconds between_saves(30);
+/// Less than asked for is certain.
+constexpr int exit_not_reached = 1;
 
 struct OctreeSettings {
   std::string command, model, file, box = "-1:1";
@@ -95,10 +97,12 @@ int run_octree(const OctreeSettings& settings) {
   report.domain = tree.domain();
   report.counts = tree.counts();
   report.cells_before = before ? before->counts().cells : 0;
-  report.is_complete = tree.is_complete(options);
+  report.depth_is_reached = tree.is_complete(options);
+  report.is_complete =
+      report.depth_is_reached && (settings.share == 1.0 || report.counts.certain_share >= settings.share);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   settings.outputs.publish(analysis::document_of(report), {});
-  if (!interrupted()) return exit_ok;
+  if (!interrupted()) return report.is_complete ? exit_ok : exit_not_reached;
   fmt::print(stderr, "driftbound: interrupted; the same command with --resume goes on\n");
   return exit_interrupted;
 }

@@ -46,6 +46,7 @@
 #include "driftbound/num/magnitude.hpp"
 #include "driftbound/reference/reference.hpp"
 #include "driftbound/reference/reference_file.hpp"
+#include "driftbound/region/grid_cells.hpp"
 #include "driftbound/region/mesh.hpp"
 #include "driftbound/region/octree.hpp"
 #include "driftbound/region/range.hpp"

@@ -54,8 +54,8 @@ Surface by_make_mesh_3(const Solid& solid) {
                                                       parameters::facet_distance = 0.01, parameters::cell_size = 0.1,
                                                       parameters::cell_radius_edge_ratio = 3);
   // Without the perturbation of slivers at the end, which is another one in every run.
-  const Complex complex =
-      CGAL::make_mesh_3<Complex>(domain, criteria, parameters::no_perturb(), parameters::no_exude());
+  const Complex complex = CGAL::make_mesh_3<Complex>(domain, criteria, parameters::no_perturb(), parameters::no_exude(),
+                                                     parameters::manifold());
   Surface surface;
   for (auto facet = complex.facets_in_complex_begin(); facet != complex.facets_in_complex_end(); ++facet) {
     const auto triangle = complex.triangulation().triangle(*facet);
@@ -80,14 +80,18 @@ Surface by_surface_mesher(const Solid& solid) {
   return surface;
 }
 
-/// Whether every edge lies in two triangles.
-bool is_closed(const Surface& surface) {
+/// Edges that do not lie in two triangles: the surface is closed if all of them lie in an even number.
+struct Edges {
+  int open = 0, crossing = 0;
+};
+
+Edges edges_of(const Surface& surface) {
   std::map<std::pair<Point, Point>, int> faces;
   for (const auto& corners : surface.triangles)
     for (std::size_t i = 0; i < 3; ++i) ++faces[std::minmax(corners[i], corners[(i + 1) % 3])];
-  for (const auto& [edge, count] : faces)
-    if (count != 2) return false;
-  return !faces.empty();
+  Edges edges;
+  for (const auto& [edge, count] : faces) (count % 2 != 0 ? edges.open : edges.crossing) += count == 2 ? 0 : 1;
+  return edges;
 }
 
 /// FNV-1a of all coordinates, in an order that does not depend on where CGAL keeps the triangles.
@@ -103,12 +107,14 @@ std::uint64_t hash_of(Surface surface) {
   return hash;
 }
 
-/// Returns whether the surface is closed.
+/// Returns whether the surface is closed. Where CGAL lets parts of it meet along an edge it is no manifold there.
 bool report(const char* model, const char* name, const Surface& surface) {
-  const bool closed = is_closed(surface);
-  std::printf("%-24s %-18s %5zu triangles, %s, hash %016llx\n", std::filesystem::path(model).stem().c_str(), name,
-              surface.triangles.size(), closed ? "closed" : "NOT CLOSED",
-              static_cast<unsigned long long>(hash_of(surface)));
+  const Edges edges = edges_of(surface);
+  const bool closed = edges.open == 0 && !surface.triangles.empty();
+  std::printf("%-24s %-18s %5zu triangles, %s", std::filesystem::path(model).stem().c_str(), name,
+              surface.triangles.size(), closed ? "closed" : "NOT CLOSED");
+  if (edges.crossing > 0) std::printf(", not manifold at %d edges", edges.crossing);
+  std::printf(", hash %016llx\n", static_cast<unsigned long long>(hash_of(surface)));
   return closed;
 }
 

@@ -2,9 +2,8 @@
 
     python3 examples/surface_in_python/main.py MODEL [CELL]
 
-Needs the package driftbound, its program, and numpy, by which `read_ply` follows the description of the format. It has
-not been tried with ``open3d.io.read_triangle_mesh(file)`` and ``trimesh.load_mesh(file, process=False)``, which read such
-files; ``process=False``, as vertices that lie on one another may be different corners of an exact surface.
+Needs the package driftbound, its program, and numpy, by which `read_ply` follows the description of the format. Where
+Open3D is installed it reads the file too, and shows the same triangles, closed and coloured.
 """
 
 import json
@@ -51,6 +50,21 @@ def read_ply(file):
     return arrays
 
 
+def check_by_open3d(file, vertices, faces):
+    """What Open3D makes of the file, where it is installed."""
+    try:
+        import open3d
+    except ImportError:
+        return
+    mesh = open3d.io.read_triangle_mesh(str(file))
+    is_same = np.array_equal(np.asarray(mesh.vertices), vertices) and np.array_equal(np.asarray(mesh.triangles), faces)
+    closed = "closed" if mesh.is_edge_manifold(allow_boundary_edges=False) else "open"
+    print(
+        f"Open3D {open3d.__version__} reads {'the same' if is_same else 'ANOTHER'} mesh: {closed}, "
+        f"{'with' if mesh.has_vertex_colors() else 'without'} colours"
+    )
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -58,8 +72,9 @@ def main():
         file = Path(folder) / "surface.ply"
         report = make_surface(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else "2^-4", file)
         arrays = read_ply(file)
-    vertices = np.stack([arrays["vertex"][axis] for axis in "xyz"], axis=1).astype(np.float64)
-    faces = arrays["face"]["vertex_indices"]
+        vertices = np.stack([arrays["vertex"][axis] for axis in "xyz"], axis=1).astype(np.float64)
+        faces = arrays["face"]["vertex_indices"]
+        check_by_open3d(file, vertices, faces)
     print(f"{len(vertices)} vertices, {len(faces)} triangles, {'certified' if report['certified'] else 'UNDECIDED'}")
 
     directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)

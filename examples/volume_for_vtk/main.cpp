@@ -8,6 +8,7 @@
 #include <vtkPolyData.h>
 #include <vtkXMLImageDataReader.h>
 
+#include <cmath>
 #include <cstdio>
 #include <exception>
 
@@ -30,9 +31,21 @@ bool have_same_signs(vtkDataArray* a, vtkDataArray* b) {
   return true;
 }
 
+bool have_same_numbers(vtkDataArray* a, vtkDataArray* b) {
+  if (a == nullptr || b == nullptr || a->GetNumberOfTuples() != b->GetNumberOfTuples()) return false;
+  for (vtkIdType i = 0; i < a->GetNumberOfTuples(); ++i)
+    if (a->GetTuple1(i) != b->GetTuple1(i)) return false;
+  return true;
+}
+
 int show(const char* model, const char* file) {
   const driftbound::SignField field(driftbound::load_model(model));
   const auto volume = adapter::image(field, {per_side, per_side, per_side});
+  // Cells in which the sign is certain everywhere: points in them need no evaluation.
+  driftbound::OctreeOptions options;
+  options.depth = 6;
+  const driftbound::Octree tree = driftbound::Octree::build(field.graph(), field.target(), options);
+  const auto by_tree = adapter::image(field, {per_side, per_side, per_side}, &tree);
 
   const auto surface = vtkSmartPointer<vtkFlyingEdges3D>::New();
   surface->SetInputData(volume);
@@ -53,16 +66,32 @@ int show(const char* model, const char* file) {
   double point[3] = {0.5, 0.0, 0.0};
   std::printf("f(0.5, 0, 0) is %s\n", function->EvaluateFunction(point) < 0.0 ? "negative" : "not negative");
 
+  const auto same_arrays = [&](vtkImageData* other) {
+    bool is_same = true;
+    for (const char* name : {"value", "sign"})
+      is_same &= have_same_signs(other->GetPointData()->GetArray(name), volume->GetPointData()->GetArray(name));
+    return is_same &&
+           have_same_numbers(other->GetCellData()->GetArray("corners"), volume->GetCellData()->GetArray("corners"));
+  };
+  const auto surface_by_tree = vtkSmartPointer<vtkFlyingEdges3D>::New();
+  surface_by_tree->SetInputData(by_tree);
+  surface_by_tree->SetValue(0, 0.0);
+  surface_by_tree->Update();
+  const bool is_same_surface =
+      surface_by_tree->GetOutput()->GetNumberOfPolys() == surface->GetOutput()->GetNumberOfPolys();
+  std::printf("with a tree: %s\n", same_arrays(by_tree) && is_same_surface ? "the same signs" : "OTHER SIGNS");
+  vtkDataArray* const states = volume->GetCellData()->GetArray("state");
+  long long certain = 0;
+  for (vtkIdType i = 0; i < states->GetNumberOfTuples(); ++i) certain += std::abs(states->GetTuple1(i)) == 1.0 ? 1 : 0;
+  std::printf("%lld of %lld cells have one sign, certified\n", certain,
+              static_cast<long long>(states->GetNumberOfTuples()));
+  if (!same_arrays(by_tree) || !is_same_surface) return 1;
   if (file == nullptr) return 0;
   const auto reader = vtkSmartPointer<vtkXMLImageDataReader>::New();
   reader->SetFileName(file);
   reader->Update();
-  bool is_same = true;
-  for (const char* name : {"value", "sign"})
-    is_same &=
-        have_same_signs(reader->GetOutput()->GetPointData()->GetArray(name), volume->GetPointData()->GetArray(name));
-  is_same &= have_same_signs(reader->GetOutput()->GetCellData()->GetArray("corners"),
-                             volume->GetCellData()->GetArray("corners"));
+  const bool is_same = same_arrays(reader->GetOutput()) &&
+                       have_same_numbers(reader->GetOutput()->GetCellData()->GetArray("state"), states);
   std::printf("%s holds %s\n", file, is_same ? "the same signs" : "OTHER SIGNS");
   return is_same ? 0 : 1;
 }

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "bounds/kernels/element_kernels.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/trace/arithmetic.hpp"
 #include "implicit/block_kernels.hpp"
-#include "implicit/block_steps.hpp"
 #include "implicit/float_network.hpp"
 
 namespace driftbound::region {
@@ -41,11 +41,13 @@ BentFunction bent(Split split, Bend bend, double largest_second, double steepest
   BentFunction f;
   f.split = split;
   f.bend = bend;
+  f.least = -infinity;
   f.largest = f.widest = infinity;
   f.ends[0] = -infinity;
   f.ends[1] = infinity;
   f.largest_second = largest_second;
   f.steepest = steepest;
+  f.straight = 64.0;
   f.units = units_of(name);
   return f;
 }
@@ -55,10 +57,20 @@ void each(const double* value, double* slope, std::size_t n, const Slope& of) {
   for (std::size_t i = 0; i < n; ++i) slope[i] = of(value[i]);
 }
 
+/// How far the loops reach. Beyond, functions other than waves are their limits within 2^-500 (T-151).
+constexpr double most_of_tanh = 350.0, most_of_exponential = 700.0, most_of_waves = 0x1p20;
+
+/// Arguments for loops, which take those up to a limit that are 0 or not below 2^-500 in magnitude.
+std::vector<double> limited(const double* x, std::size_t n, double most) {
+  std::vector<double> at(n);
+  for (std::size_t i = 0; i < n; ++i) at[i] = std::fabs(x[i]) < 0x1p-500 ? 0.0 : std::min(std::max(x[i], -most), most);
+  return at;
+}
+
 CellFunction tanh_function() {
   return {"tanh", bent(Split::at_zero, Bend::below_zero, 0.77, 1.0, "tanh"),
           [](const double* x, double* value, double* slope, std::size_t n) {
-            if (!loops().tanh(x, value, n)) return false;
+            if (!loops().tanh(limited(x, n, most_of_tanh).data(), value, n)) return false;
             each(value, slope, n, [](double y) { return (1.0 - y) * (1.0 + y); });
             return true;
           }};
@@ -67,7 +79,7 @@ CellFunction tanh_function() {
 CellFunction sigmoid_function() {
   return {"sigmoid", bent(Split::at_zero, Bend::below_zero, 0.0963, 0.25, "sigmoid"),
           [](const double* x, double* value, double* slope, std::size_t n) {
-            if (!loops().sigmoid(x, value, n)) return false;
+            if (!loops().sigmoid(limited(x, n, most_of_exponential).data(), value, n)) return false;
             each(value, slope, n, [](double y) { return y * (1.0 - y); });
             return true;
           }};
@@ -76,15 +88,19 @@ CellFunction sigmoid_function() {
 CellFunction softplus_function() {
   return {"softplus", bent(Split::at_zero, Bend::everywhere, 0.25, 1.0, "softplus"),
           [](const double* x, double* value, double* slope, std::size_t n) {
-            return loops().softplus(x, value, n) && loops().sigmoid(x, slope, n);
+            const std::vector<double> at = limited(x, n, most_of_exponential);
+            if (!loops().softplus(at.data(), value, n) || !loops().sigmoid(at.data(), slope, n)) return false;
+            for (std::size_t i = 0; i < n; ++i) value[i] = std::max(value[i], x[i]);
+            return true;
           }};
 }
 
 CellFunction exp_function() {
   BentFunction f = bent(Split::at_middle, Bend::everywhere, infinity, infinity, "exp");
-  f.largest = 700.0;
+  f.largest = most_of_exponential;
+  f.straight = infinity;
   return {"exp", f, [](const double* x, double* value, double* slope, std::size_t n) {
-            if (!loops().exp(x, value, n)) return false;
+            if (!loops().exp(limited(x, n, most_of_exponential).data(), value, n)) return false;
             std::copy_n(value, n, slope);
             return true;
           }};
@@ -93,33 +109,31 @@ CellFunction exp_function() {
 CellFunction wave_function(bool is_cosine) {
   BentFunction f = bent(is_cosine ? Split::at_shifted_half_turns : Split::at_half_turns, Bend::negative_value, 1.0, 1.0,
                         is_cosine ? "cos" : "sin");
-  f.largest = 0x1p20;
+  f.largest = most_of_waves;
+  f.least = -f.largest;
   f.widest = 3.14;
+  f.straight = infinity;
   f.ends[0] = -1.0;
   f.ends[1] = 1.0;
   return {is_cosine ? "cos" : "sin", f, [is_cosine](const double* x, double* value, double* slope, std::size_t n) {
-            if (!is_cosine) return loops().sin(x, value, n) && loops().cos(x, slope, n);
-            if (!loops().cos(x, value, n) || !loops().sin(x, slope, n)) return false;
+            const std::vector<double> at = limited(x, n, most_of_waves);
+            if (!is_cosine) return loops().sin(at.data(), value, n) && loops().cos(at.data(), slope, n);
+            if (!loops().cos(at.data(), value, n) || !loops().sin(at.data(), slope, n)) return false;
             each(slope, slope, n, [](double y) { return -y; });
             return true;
           }};
 }
 
-constexpr double root_of_two = 0x1.6a09e667f3bcdp+0, root_of_pi = 0x1.c5bf891b4ef6bp+0;
-
-/// e^(-x^2), or e^-69, whichever is larger.
-bool bell(const double* x, double* y, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) y[i] = -std::min(x[i] * x[i], 69.0);
-  return loops().exp(y, y, n);
+/// Source:    docs/theory.md T-88, T-124
+auto bends(bounds::ElementKernels::Bends bounds::ElementKernels::*of) {
+  return [of](const double* x, double* value, double* slope, std::size_t n) {
+    std::vector<double> curvature(n);
+    return (bounds::fastest_element_kernels().*of)(x, value, slope, curvature.data(), n);
+  };
 }
 
 CellFunction erf_function() {
-  BentFunction f = bent(Split::at_zero, Bend::below_zero, 0.97, 1.13, "erf");
-  return {"erf", f, [](const double* x, double* value, double* slope, std::size_t n) {
-            if (!implicit::erf(x, value, n) || !bell(x, slope, n)) return false;
-            each(slope, slope, n, [](double y) { return 2.0 / root_of_pi * y; });
-            return true;
-          }};
+  return {"erf", bent(Split::at_zero, Bend::below_zero, 0.97, 1.13, "erf"), bends(&bounds::ElementKernels::erf)};
 }
 
 }  // namespace
@@ -153,7 +167,7 @@ CellFunction elu_function(double alpha) {
              f.units.absolute * alpha * (1.0 + 0x1p-20)};
   return {"elu", f, [alpha](const double* x, double* value, double* slope, std::size_t n) {
             for (std::size_t i = 0; i < n; ++i) value[i] = std::min(x[i], 0.0);
-            if (!loops().expm1(value, value, n)) return false;
+            if (!loops().expm1(limited(value, n, most_of_exponential).data(), value, n)) return false;
             for (std::size_t i = 0; i < n; ++i) {
               slope[i] = x[i] >= 0.0 ? 1.0 : alpha * (value[i] + 1.0);
               value[i] = x[i] >= 0.0 ? x[i] : alpha * value[i];
@@ -162,26 +176,28 @@ CellFunction elu_function(double alpha) {
           }};
 }
 
-CellFunction gelu_function() {
-  // |f''| = |2 - x^2| phi(x) <= 2 phi(0); f lies between the rectifier less 0.17 and the rectifier; 1.1290 >= |f'|.
-  BentFunction f = bent(Split::at_bends, Bend::between_bends, 0.7979, 1.13, "erf");
+CellFunction gelu_function(bool tanh_form) {
+  BentFunction f = bent(Split::at_bends, Bend::between_bends, 0.8, 1.13, tanh_form ? "tanh" : "erf");
   f.widest = 2.8;
+  f.is_rectifier = true;
+  f.ends[1] = 0.0;
+  if (tanh_form) {
+    f.bend_point = 0x1.6b23142700629p+0;
+    f.ends[0] = -0.175;
+    // In steps: T-124, as long as no cube overflows.
+    const FunctionUnits atan = units_of("atan"), root = units_of("sqrt");
+    const double of_pi = (atan.relative + atan.absolute) / 0.785, of_root = root.relative + root.absolute / 0.7;
+    const double of_factor = 0.5 * (of_pi + 1.0) + of_root;
+    const double of_share = 0.9536 + 0.0306 + 0.44775 * of_factor + f.units.relative + f.units.absolute;
+    f.units = {2.0, 0.0, 0.5 * of_share};
+    f.largest_run = 0x1p41;
+    return {"gelu_tanh", f, bends(&bounds::ElementKernels::gelu_tanh)};
+  }
+  f.bend_point = 0x1.6a09e667f3bcdp+0;
+  f.ends[0] = -0.17;
   // In steps: erf and 1 + erf times |x| / 2, the argument of erf three roundings times |x| |x| phi(x), two of the result.
   f.units = {2.0, 0.0, f.units.relative / 2.0 + 3.0};
-  f.is_rectifier = true;
-  f.ends[0] = -0.17;
-  f.ends[1] = 0.0;
-  return {"gelu", f, [](const double* x, double* value, double* slope, std::size_t n) {
-            std::vector<double> scaled(n);
-            for (std::size_t i = 0; i < n; ++i) scaled[i] = x[i] / root_of_two;
-            if (!implicit::erf(scaled.data(), value, n) || !bell(scaled.data(), slope, n)) return false;
-            for (std::size_t i = 0; i < n; ++i) {
-              const double below = 0.5 * (1.0 + value[i]);
-              slope[i] = below + x[i] / (root_of_two * root_of_pi) * slope[i];
-              value[i] = x[i] * below;
-            }
-            return true;
-          }};
+  return {"gelu", f, bends(&bounds::ElementKernels::gelu)};
 }
 
 }  // namespace driftbound::region

@@ -20,7 +20,8 @@ struct CellFunction {
 CellFunction function_of(implicit::PackedFunction f);
 /// x for x >= 0, alpha (e^x - 1) below, 0 < alpha <= 2^20
 CellFunction elu_function(double alpha);
-/// x (1 + erf(x / sqrt 2)) / 2
-CellFunction gelu_function();
+/// x (1 + erf(x / sqrt 2)) / 2; in its tanh form x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
+/// Source:    docs/theory.md T-151
+CellFunction gelu_function(bool tanh_form);
 
 }  // namespace driftbound::region

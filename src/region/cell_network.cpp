@@ -310,7 +310,7 @@ public:
   }
   bool has_gelu() const override { return true; }
   std::unique_ptr<Step> gelu(bool tanh_form, std::size_t size) const override {
-    return tanh_form ? nullptr : placed(std::make_unique<Function>(gelu_function()), size);
+    return placed(std::make_unique<Function>(gelu_function(tanh_form)), size);
   }
   std::unique_ptr<Step> rectified(std::size_t size) const override {
     return placed(std::make_unique<Piecewise>(0.0, 1.0), size);

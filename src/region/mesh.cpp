@@ -54,14 +54,20 @@ struct NodeKnowledge {
   std::vector<bool> is_decided;  ///< whether their signs are those of f, where that is not 0
 };
 
-NodeKnowledge evaluate_nodes(SurfaceMesh& mesh, const SignField& field) {
+NodeKnowledge evaluate_nodes(SurfaceMesh& mesh, const SignField& field, const meshing::Report& report) {
   SurfaceCells& cells = mesh.cells;
   std::vector<double> points;
   points.reserve(3 * cells.nodes.size());
   for (std::size_t i = 0; i < cells.nodes.size(); ++i)
     for (const double x : cells.point(i)) points.push_back(x);
   std::vector<PointSign> signs(cells.nodes.size());
-  field.signs(points.data(), static_cast<std::int64_t>(signs.size()), 3, 1, signs);
+  constexpr std::size_t nodes_at_once = 1 << 15;
+  for (std::size_t first = 0; first < signs.size(); first += nodes_at_once) {
+    const std::size_t count = std::min(nodes_at_once, signs.size() - first);
+    field.signs(points.data() + 3 * first, static_cast<std::int64_t>(count), 3, 1,
+                std::span(signs).subspan(first, count));
+    report(static_cast<std::int64_t>(first + count), static_cast<std::int64_t>(signs.size()));
+  }
   NodeKnowledge known;
   for (const PointSign& found : signs) {
     cells.values.push_back(value_with_sign(found));
@@ -244,7 +250,7 @@ SurfaceMesh mesh_with_cells(const Graph& graph, const Box& box, double cell, con
   of_signs.max_bits = options.max_bits;
   of_signs.threads = options.threads;
   const SignField field(graph, target, of_signs);
-  const NodeKnowledge nodes = evaluate_nodes(mesh, field);
+  const NodeKnowledge nodes = evaluate_nodes(mesh, field, report);
   mesh.boxes = found.boxes;
   const Graph scalar = implicit::scalar_graph(graph, implicit::checked_target(graph, &target), options.iso);
   if (const auto network = region::PieceNetwork::of(scalar)) {

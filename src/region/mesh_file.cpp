@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -97,18 +98,32 @@ const StateLook& look_of(MeshFaceState state) {
   return looks[static_cast<std::size_t>(state)];
 }
 
+/// The largest state of the triangles around each point: what is not certified shows.
+std::vector<MeshFaceState> states_of_points(const MeshTables& mesh) {
+  std::vector<MeshFaceState> states(mesh.points.size(), MeshFaceState::certified);
+  for (std::size_t t = 0; t < mesh.triangles.size(); ++t)
+    for (const std::int32_t point : mesh.triangles[t]) {
+      MeshFaceState& state = states[static_cast<std::size_t>(point)];
+      state = std::max(state, mesh.states[t]);
+    }
+  return states;
+}
+
 std::string ply_of(const MeshTables& mesh) {
   std::string text = fmt::format(
       "ply\nformat binary_little_endian 1.0\ncomment {}\n"
       "comment state: 0 certified, 1 certain cell of a component that is not certified, 2 uncertain cell, "
       "3 computed, 4 computed with a wrong sign\n"
       "element vertex {}\nproperty double x\nproperty double y\nproperty double z\nproperty double distance\n"
+      "property uchar red\nproperty uchar green\nproperty uchar blue\n"
       "element face {}\nproperty list uchar int vertex_indices\nproperty int component\nproperty uchar certified\n"
       "property uchar state\nproperty uchar red\nproperty uchar green\nproperty uchar blue\nend_header\n",
       mesh.title, mesh.points.size(), mesh.triangles.size());
+  const std::vector<MeshFaceState> of_points = states_of_points(mesh);
   for (std::size_t i = 0; i < mesh.points.size(); ++i) {
     for (const double x : mesh.points[i]) append(text, x);
     append(text, mesh.distances[i]);
+    append(text, look_of(of_points[i]).colour);
   }
   for (std::size_t t = 0; t < mesh.triangles.size(); ++t) {
     append(text, std::uint8_t{3});
@@ -116,7 +131,7 @@ std::string ply_of(const MeshTables& mesh) {
     append(text, mesh.components[t]);
     append(text, static_cast<std::uint8_t>(mesh.is_certified(t) ? 1 : 0));
     append(text, mesh.states[t]);
-    for (const std::uint8_t part : look_of(mesh.states[t]).colour) append(text, part);
+    append(text, look_of(mesh.states[t]).colour);
   }
   return text;
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <utility>
+
+#include "region/narrowing.hpp"
 
 namespace driftbound::meshing {
 namespace {
@@ -52,14 +55,17 @@ constexpr std::size_t blocks_at_once = 16384;
 FoundCells cells_with_surface(const Lattice& lattice, const RegionEvaluator& evaluator, const Report& report) {
   FoundCells found;
   std::vector<Block> front = {{{0, 0, 0}, lattice.cells}};
+  region::Narrowing narrowing(evaluator, boxes_of(lattice, front));
   while (!front.empty()) {
     std::vector<Block> next;
+    const bool is_last = std::all_of(front.begin(), front.end(), [](const Block& block) { return block.is_cell(); });
     for (std::size_t first = 0; first < front.size(); first += blocks_at_once) {
       const std::size_t last = std::min(front.size(), first + blocks_at_once);
       const std::vector<Block> some(front.begin() + static_cast<std::ptrdiff_t>(first),
                                     front.begin() + static_cast<std::ptrdiff_t>(last));
       const Ranges ranges = evaluator.ranges(boxes_of(lattice, some));
       found.boxes += static_cast<std::int64_t>(some.size());
+      narrowing.take(ranges);
       for (std::size_t i = 0; i < some.size(); ++i) {
         if (ranges.sign[i] != RegionSign::unknown) continue;
         if (some[i].is_cell())
@@ -69,6 +75,10 @@ FoundCells cells_with_surface(const Lattice& lattice, const RegionEvaluator& eva
       }
       report(static_cast<std::int64_t>(last), static_cast<std::int64_t>(front.size()));
     }
+    double all = 1.0;  // blocks of this size
+    for (std::size_t c = 0; c < 3; ++c)
+      all *= std::ceil(static_cast<double>(lattice.cells[c]) / static_cast<double>(front.front().extent(c)));
+    narrowing.check(all, "mesh", is_last ? ", or smaller cells" : "");
     front = std::move(next);
   }
   std::sort(found.cells.begin(), found.cells.end());

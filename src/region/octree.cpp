@@ -13,6 +13,7 @@
 #include "implicit/scalar_graph.hpp"
 #include "implicit/sign_of.hpp"
 #include "num/parallel.hpp"
+#include "region/narrowing.hpp"
 #include "region/octree_state.hpp"
 
 namespace driftbound {
@@ -186,8 +187,13 @@ bool Octree::State::is_complete(const OctreeOptions& options) const {
 
 void Octree::State::refine(const OctreeOptions& options) {
   const std::size_t d = dimension();
+  Boxes root;
+  root.dimension = d;
+  root.add(domain.lower, domain.upper);
+  region::Narrowing narrowing(evaluator, root);
   const auto enclose = [&](const Boxes& boxes, std::size_t depth) {
     const Ranges ranges = evaluator.ranges(boxes);
+    narrowing.take(ranges);
     for (std::size_t i = 0; i < boxes.size(); ++i) {
       cells.node.push_back(static_cast<std::uint32_t>(static_cast<int>(ranges.sign[i]) + 1));
       cells.steepness.push_back(steepness_of(ranges, i));
@@ -200,9 +206,6 @@ void Octree::State::refine(const OctreeOptions& options) {
   if (cells.node.empty()) {
     unknown = {0};
     first_of_depth = {0};
-    Boxes root;
-    root.dimension = d;
-    root.add(domain.lower, domain.upper);
     enclose(root, 0);
   }
 
@@ -248,6 +251,9 @@ void Octree::State::refine(const OctreeOptions& options) {
       fronts[depth] = {};
       at = 0;
       ++depth;
+      if (depth < static_cast<std::size_t>(options.depth))
+        narrowing.check(std::ldexp(1.0, static_cast<int>(depth * d)), "octree",
+                        ", or a depth of " + std::to_string(depth));
       if (fronts[depth].size() == 0) {
         fronts.resize(depth);
         unknown.resize(depth);

@@ -161,19 +161,31 @@ private:
   void enclose(const Boxes& boxes, std::size_t first, region::CellBlock& block, region::CellAnswers& answers,
                Ranges& ranges) const {
     const std::size_t d = network_.dimension(), cells = std::min(region::cell_lanes, boxes.size() - first);
-    network_.enclose(std::span(boxes.lower).subspan(first * d, cells * d),
-                     std::span(boxes.upper).subspan(first * d, cells * d), {options_.gradients, options_.rounding},
-                     block, answers);
-    for (std::size_t i = 0; i < cells; ++i) {
-      ranges.lower[first + i] = answers.lower[i];
-      ranges.upper[first + i] = answers.upper[i];
-      if (answers.lower[i] > 0.0) ranges.sign[first + i] = RegionSign::all_positive;
-      if (answers.upper[i] < 0.0) ranges.sign[first + i] = RegionSign::all_negative;
-      if (options_.rounding) ranges.rounding[first + i] = answers.rounding[i];
-      for (std::size_t j = 0; j < ranges.dimension; ++j) {
-        ranges.gradient_lower[(first + i) * d + j] = answers.gradient_lower[j * region::cell_lanes + i];
-        ranges.gradient_upper[(first + i) * d + j] = answers.gradient_upper[j * region::cell_lanes + i];
-      }
+    const auto ask = [&](bool rounding) {
+      network_.enclose(std::span(boxes.lower).subspan(first * d, cells * d),
+                       std::span(boxes.upper).subspan(first * d, cells * d), {options_.gradients, rounding}, block,
+                       answers);
+    };
+    const auto is_known = [](double lower) { return std::isfinite(lower); };
+    ask(options_.rounding);
+    for (std::size_t i = 0; i < cells; ++i) take(answers, i, first + i, ranges);
+    if (!options_.rounding || std::all_of(answers.lower, answers.lower + cells, is_known)) return;
+    // Where float32 may overflow, what is known of the exact function alone.
+    ask(false);
+    for (std::size_t i = 0; i < cells; ++i)
+      if (!is_known(ranges.lower[first + i])) take(answers, i, first + i, ranges);
+  }
+
+  /// The answers of cell i for box `box`.
+  void take(const region::CellAnswers& answers, std::size_t i, std::size_t box, Ranges& ranges) const {
+    ranges.lower[box] = answers.lower[i];
+    ranges.upper[box] = answers.upper[i];
+    if (answers.lower[i] > 0.0) ranges.sign[box] = RegionSign::all_positive;
+    if (answers.upper[i] < 0.0) ranges.sign[box] = RegionSign::all_negative;
+    if (options_.rounding) ranges.rounding[box] = answers.rounding[i];
+    for (std::size_t j = 0; j < ranges.dimension; ++j) {
+      ranges.gradient_lower[box * ranges.dimension + j] = answers.gradient_lower[j * region::cell_lanes + i];
+      ranges.gradient_upper[box * ranges.dimension + j] = answers.gradient_upper[j * region::cell_lanes + i];
     }
   }
 

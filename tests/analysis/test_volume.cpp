@@ -16,10 +16,12 @@ TEST_CASE("cells of an image have a sign where the sphere does not pass them, an
   volume.extents = {9, 17, 13};
   const analysis::Points points = analysis::points_of_grid(volume.box, {9, 17, 13});
   const RegionEvaluator evaluator(mesh_networks::sphere(0.5F), {.gradients = false, .rounding = false, .symbols = 0});
-  analysis::find_cell_signs(volume, *points, evaluator, nullptr, [] { return true; });
-  REQUIRE(volume.cell_signs.size() == 8 * 16 * 12);
+  analysis::place_cells(volume, *points);
+  volume.cells->find_signs(evaluator);
+  const std::vector<std::int8_t>& signs = volume.cells->signs();
+  REQUIRE(signs.size() == 8 * 16 * 12);
   int known = 0;
-  for (std::size_t cell = 0; cell < volume.cell_signs.size(); ++cell) {
+  for (std::size_t cell = 0; cell < signs.size(); ++cell) {
     const std::size_t place[] = {cell % 8, cell / 8 % 16, cell / 8 / 16};
     double nearest = 0.0, farthest = 0.0;  // squares, from the middle of the sphere
     for (std::size_t c = 0; c < 3; ++c) {
@@ -29,13 +31,15 @@ TEST_CASE("cells of an image have a sign where the sphere does not pass them, an
       nearest += least * least;
       farthest += std::fmax(lower * lower, upper * upper);
     }
-    if (nearest < 0.5 - 1e-9 && farthest > 0.5 + 1e-9) CHECK(volume.cell_signs[cell] == 0);
-    if (farthest < 0.5 - 1e-9) CHECK(volume.cell_signs[cell] <= 0);
-    if (nearest > 0.5 + 1e-9) CHECK(volume.cell_signs[cell] >= 0);
-    known += volume.cell_signs[cell] != 0 ? 1 : 0;
+    if (nearest < 0.5 - 1e-9 && farthest > 0.5 + 1e-9) CHECK(signs[cell] == 0);
+    if (farthest < 0.5 - 1e-9) CHECK(signs[cell] <= 0);
+    if (nearest > 0.5 + 1e-9) CHECK(signs[cell] >= 0);
+    known += signs[cell] != 0 ? 1 : 0;
   }
   CHECK(known > 1000);
-  CHECK_THROWS_AS(analysis::find_cell_signs(volume, *points, evaluator, nullptr, [] { return false; }), Interrupted);
+  CHECK_THROWS_AS(volume.cells->find_signs(evaluator, nullptr, [] { return false; }), Interrupted);
+  CHECK_THROWS_AS(volume.cells->corners(signs), InvalidArgument);
+  CHECK_THROWS_AS(GridCells({{{0.0, 1.0}, {0.0, 1.0}, {0.0}}}), InvalidArgument);
 }
 
 TEST_CASE("an image by a tree has the same signs, no fewer known cells, and values where the surface may pass") {
@@ -48,7 +52,8 @@ TEST_CASE("an image by a tree has the same signs, no fewer known cells, and valu
     const analysis::Points points = analysis::points_of_grid(volume.box, extents);
     const RegionEvaluator evaluator(graph, {.gradients = false, .rounding = false, .symbols = 0});
     const SignField field(graph);
-    analysis::find_cell_signs(volume, *points, evaluator, octree, [] { return true; });
+    analysis::place_cells(volume, *points);
+    volume.cells->find_signs(evaluator, octree);
     analysis::CertifyOptions options;
     options.octree = octree;
     options.keep = [&](std::span<const PointSign> signs) { volume.add(signs); };
@@ -71,8 +76,8 @@ TEST_CASE("an image by a tree has the same signs, no fewer known cells, and valu
                                               [] { return false; }),
                   Interrupted);
   CHECK(by_tree.signs == plain.signs);
-  for (std::size_t cell = 0; cell < plain.cell_signs.size(); ++cell)
-    if (plain.cell_signs[cell] != 0) CHECK(by_tree.cell_signs[cell] == plain.cell_signs[cell]);
+  for (std::size_t cell = 0; cell < plain.cells->size(); ++cell)
+    if (plain.cells->signs()[cell] != 0) CHECK(by_tree.cells->signs()[cell] == plain.cells->signs()[cell]);
   // Corners of cells with another corner's sign have the same values, all others the same sign and less magnitude.
   const auto row_of = [](std::size_t i, std::size_t j, std::size_t k) { return (i * 17 + j) * 15 + k; };
   std::size_t less = 0;

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -52,6 +54,79 @@ TEST_CASE("octree writes a tree, continues it, and refuses that of another netwo
   check_refused("octree " + sphere + " --box 1:0 -o " + whole, "--box");
   check_refused("octree " + sphere + " -o " + folder.file("no/such/folder.oct"), "folder.oct");
   check_refused("octree " + models + "../vision/vit_tiny.onnx -o " + whole, "scalar");
+}
+
+TEST_CASE("octree says that the depth does not reach the share asked for, and what to do") {
+  const TemporaryFolder folder;
+  const std::string tree = folder.file("s.oct"), asked = "octree " + sphere + " --share 0.9 -o " + tree;
+  const ProgramResult less = run_program(asked + " --depth 4");
+  CHECK(less.status == 1);
+  CHECK_MESSAGE(less.out.starts_with("INCOMPLETE: the sign of sdf is certain in "), less.out);
+  CHECK_MESSAGE(contains(less.out, "90 % were asked for, and depth 4 is reached"), less.out);
+  CHECK_MESSAGE(contains(less.out, "--depth 5 --resume"), less.out);
+  CHECK(less.out.find("of the volume", less.out.find("of the volume") + 1) == std::string::npos);  // said once
+  const ProgramResult as_json = run_program(asked + " --depth 4 --json -");
+  CHECK(as_json.status == 1);
+  CHECK(nlohmann::json::parse(as_json.out)["complete"] == false);
+  const ProgramResult enough = run_program(asked + " --depth 8 --resume");
+  CHECK(enough.status == 0);
+  CHECK(enough.out.starts_with("COMPLETE"));
+}
+
+TEST_CASE("the picture of docs/regions.md is what render draws") {
+  const TemporaryFolder folder;
+  const std::string picture = folder.file("torus.png");
+  const nlohmann::json json = json_of("render", models + "torus_sdf_softplus.onnx --size 256x256 -o " + picture);
+  CHECK(json["hits"] == 12'907);
+  CHECK(json["misses"] == 52'629);
+  // Colours may differ in their last bit between processors: normals are middles of enclosures.
+  const std::size_t drawn = driftbound::test::read_file(picture).size();
+  const std::size_t shown =
+      driftbound::test::read_file(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/pictures/torus_sdf_softplus.png").size();
+  CHECK(shown < 60'000);
+  CHECK(std::max(drawn, shown) - std::min(drawn, shown) < 1000);
+}
+
+TEST_CASE("octree and render name the function whose zeros count") {
+  const TemporaryFolder folder;
+  const auto said = [&](const std::string& arguments) { return run_program(arguments).out; };
+  const std::string tree = sphere + " --depth 3 -o " + folder.file("s.oct"),
+                    picture = sphere + " --depth 3 --size 8x8 -o " + folder.file("s.ppm");
+  CHECK(contains(said("octree " + tree + " --iso 100"), "the sign of sdf - 100 is"));
+  CHECK(contains(said("octree " + tree + " --iso=-0.25"), "the sign of sdf + 0.25 is"));
+  const std::string rendered = said("render " + picture + " --iso 0.25");
+  CHECK(contains(rendered, "64 of 64 pixels are certain of sdf - 0.25 = 0: "));
+  CHECK(rendered.find("pixels", rendered.find("pixels") + 1) == std::string::npos);
+}
+
+TEST_CASE("a box in which cells tell no more than the whole is refused before all of them are evaluated") {
+  const TemporaryFolder folder;
+  const std::string box = siren + " --box=3e38:3.3e38 -o ";
+  check_refused("octree " + box + folder.file("s.oct"), "octree: in 32768 of 32768 cells hardly more is known");
+  check_refused("mesh " + box + folder.file("s.ply"),
+                "cells hardly more is known of the values than over the whole box");
+  CHECK(!std::filesystem::exists(folder.file("s.oct")));
+  CHECK(!std::filesystem::exists(folder.file("s.ply")));
+  CHECK(run_program("octree " + box + folder.file("s.oct") + " --depth 4").status == 0);
+}
+
+TEST_CASE("certify gives no verdict where its image cannot be written") {
+  const TemporaryFolder folder;
+  const std::string image = folder.file("v.vti");
+  // Larger files cannot be written, as on a disk that gets full.
+  const ProgramResult full =
+      run_program("certify " + sphere + " --grid 20x20x20 --vtk " + image, "ulimit -f 16; trap '' XFSZ; ");
+  CHECK(full.status == 3);
+  CHECK(full.out == "");
+  CHECK_MESSAGE(contains(full.err, "cannot be written"), full.err);
+  CHECK(!std::filesystem::exists(image));
+}
+
+TEST_CASE("an option without a value behind its '=' does not take the next argument") {
+  const TemporaryFolder folder;
+  check_refused("octree " + siren + " --box= --depth 3 -o " + folder.file("s.oct"),
+                "--box= has no value: write it right behind the '='");
+  check_refused("certify " + siren + " --grid 3x3x3 --domain= --iso 0.5", "--domain= has no value");
 }
 
 TEST_CASE("render draws a picture whose pixels are certain") {

@@ -65,6 +65,26 @@ TEST_CASE("batches of Eigen have the signs of their rows, however they are store
   CHECK(eigen::signs(field, points.topRows(0)).size() == 0);
 }
 
+TEST_CASE("batches of Eigen with a tree have the same signs, and certain cells are not evaluated") {
+  const SignField field(octahedron());
+  OctreeOptions options;
+  options.depth = 5;
+  const Octree tree = Octree::build(octahedron(), options);
+  const Eigen::MatrixXd points = some_points();
+  CHECK(eigen::signs(field, points, &tree) == eigen::signs(field, points));
+  const Eigen::MatrixXf floats = points.cast<float>();
+  CHECK(eigen::signs(field, floats, &tree) == eigen::signs(field, points));
+  std::vector<PointSign> found(40);
+  const SignStatistics counts = eigen::signs(field, points, found, &tree);
+  CHECK(counts.stages[static_cast<std::size_t>(SignStage::given)].decided > 20);
+  const Eigen::VectorXd values = eigen::values(field, points, &tree), plain = eigen::values(field, points);
+  for (Eigen::Index row = 0; row < 40; ++row) {
+    CHECK((values[row] < 0.0) == (plain[row] < 0.0));
+    CHECK((values[row] == 0.0) == (plain[row] == 0.0));
+    CHECK(std::fabs(values[row]) <= std::fabs(plain[row]) + 1e-6);
+  }
+}
+
 TEST_CASE("values for marching cubes are near the exact ones and have their signs") {
   const SignField field(octahedron());
   const Eigen::MatrixXd points = some_points();

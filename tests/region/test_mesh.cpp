@@ -662,6 +662,20 @@ std::vector<std::pair<int, int>> flags_of(const std::string& ply, std::size_t tr
   return flags;
 }
 
+/// Of a binary .ply file: the colour of every vertex.
+std::vector<std::array<int, 3>> colours_of(const std::string& ply, std::size_t vertices) {
+  constexpr std::size_t row = 32 + 3;
+  const std::size_t header = ply.find("end_header\n") + 11;
+  std::vector<std::array<int, 3>> colours;
+  for (std::size_t i = 0; i < vertices; ++i) {
+    const auto byte = [&](std::size_t part) {
+      return static_cast<int>(static_cast<unsigned char>(ply[header + i * row + 32 + part]));
+    };
+    colours.push_back({byte(0), byte(1), byte(2)});
+  }
+  return colours;
+}
+
 }  // namespace
 
 TEST_CASE("files call no triangle of computed values certified, and those of a component what the component is") {
@@ -699,6 +713,16 @@ TEST_CASE("files call no triangle of computed values certified, and those of a c
     states.insert(flags[t]);
   }
   CHECK(states == std::set<std::pair<int, int>>{{0, 1}, {0, 2}, {1, 0}});
+  // A vertex has the colour of what is least certain around it.
+  const std::array<std::array<int, 3>, 3> looks = {{{176, 196, 222}, {253, 191, 111}, {214, 39, 40}}};
+  std::vector<std::size_t> worst(some.vertices.size(), 0);
+  for (std::size_t t = 0; t < flags.size(); ++t)
+    for (const std::int32_t corner : some.triangles[t]) {
+      std::size_t& state = worst[static_cast<std::size_t>(corner)];
+      state = std::max(state, static_cast<std::size_t>(flags[t].second));
+    }
+  const auto colours = colours_of(text_of(some, "s.ply"), some.vertices.size());
+  for (std::size_t i = 0; i < colours.size(); ++i) CHECK(colours[i] == looks[worst[i]]);
   CHECK(has(text_of(some, "s.ply"), "not all is certified"));
 }
 
@@ -758,7 +782,7 @@ TEST_CASE("files hold the mesh, whole or not at all") {
     if (name == ".ply") {
       CHECK(text.find("element vertex " + std::to_string(ball.vertices.size()) + "\n") != std::string::npos);
       const std::size_t header = text.find("end_header\n") + 11;
-      CHECK(text.size() == header + 32 * ball.vertices.size() + (1 + 12 + 4 + 1 + 1 + 3) * ball.triangles.size());
+      CHECK(text.size() == header + (32 + 3) * ball.vertices.size() + (1 + 12 + 4 + 1 + 1 + 3) * ball.triangles.size());
     }
     if (name == ".obj")
       CHECK(std::count(text.begin(), text.end(), 'f') >= static_cast<std::ptrdiff_t>(ball.triangles.size()));

@@ -11,6 +11,7 @@
 #include "driftbound/implicit/bounded_field.hpp"
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/region/octree.hpp"
 
 // Header-only: the library itself never includes Eigen.
 namespace driftbound::eigen {
@@ -33,21 +34,29 @@ void check_rows(const SignField& field, const Eigen::MatrixBase<Derived>& points
                           " coordinates, these have " + std::to_string(points.cols()) + "; transpose them?");
 }
 
-/// Signs, values and bounds of the field at every row.
+/// Signs, values and bounds of the field at every row. With a tree of the same network, target and iso value, points in
+/// its certain cells are not evaluated: their values are as large as the tree knows |f| to be at least.
 /// Shapes:    points: n x field.dimension(); out: n
-/// Guarantee, Throws: as SignField::signs; InvalidArgument also for rows of another size
+/// Guarantee, Throws: as SignField::signs, Octree::signs; InvalidArgument also for rows of another size
 template <class Derived>
-SignStatistics signs(const SignField& field, const Eigen::MatrixBase<Derived>& points, std::span<PointSign> out) {
+SignStatistics signs(const SignField& field, const Eigen::MatrixBase<Derived>& points, std::span<PointSign> out,
+                     const Octree* octree = nullptr) {
   check_rows(field, points);
+  if (octree != nullptr) {
+    using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const RowMajor rows = points.template cast<double>();
+    return octree->signs(field, rows.data(), rows.rows(), rows.cols(), 1, out);
+  }
   const PointRows<Derived> rows(points.derived());
   return field.signs(rows.data(), rows.rows(), rows.rowStride(), rows.colStride(), out);
 }
 
 /// -1, 0 (proven zero), 1, or 2 (undecided) for every row.
 template <class Derived>
-Eigen::Matrix<std::int8_t, Eigen::Dynamic, 1> signs(const SignField& field, const Eigen::MatrixBase<Derived>& points) {
+Eigen::Matrix<std::int8_t, Eigen::Dynamic, 1> signs(const SignField& field, const Eigen::MatrixBase<Derived>& points,
+                                                    const Octree* octree = nullptr) {
   std::vector<PointSign> found(static_cast<std::size_t>(points.rows()));
-  signs(field, points, found);
+  signs(field, points, found, octree);
   Eigen::Matrix<std::int8_t, Eigen::Dynamic, 1> numbers(points.rows());
   for (Eigen::Index row = 0; row < points.rows(); ++row)
     numbers[row] = static_cast<std::int8_t>(found[static_cast<std::size_t>(row)].sign);
@@ -55,11 +64,13 @@ Eigen::Matrix<std::int8_t, Eigen::Dynamic, 1> signs(const SignField& field, cons
 }
 
 /// Values for codes that compare with 0 and interpolate (marching cubes): near the exact ones, with their certified
-/// signs; 0 is a proven zero, NaN undecided.
+/// signs; 0 is a proven zero, NaN undecided. With a tree, see signs(): values in its certain cells are only so large as
+/// to have the right sign.
 template <class Derived>
-Eigen::VectorXd values(const SignField& field, const Eigen::MatrixBase<Derived>& points) {
+Eigen::VectorXd values(const SignField& field, const Eigen::MatrixBase<Derived>& points,
+                       const Octree* octree = nullptr) {
   std::vector<PointSign> found(static_cast<std::size_t>(points.rows()));
-  signs(field, points, found);
+  signs(field, points, found, octree);
   Eigen::VectorXd numbers(points.rows());
   for (Eigen::Index row = 0; row < points.rows(); ++row)
     numbers[row] = signed_value(found[static_cast<std::size_t>(row)]);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,8 @@
 
 #include "driftbound/implicit/sign_field.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/region/grid_cells.hpp"
+#include "driftbound/region/octree.hpp"
 
 // Header-only: the library itself never includes VTK.
 namespace driftbound::vtk {
@@ -83,15 +86,22 @@ private:
 };
 
 /// The field on a grid over its domain, with point data `value` (near the exact one), `sign` (-1, 0, 1, 2 undecided) and
-/// cell data `corners` (the sign that all corners have; 0: they differ, so that the surface passes; 2: one is undecided).
-/// The values are `value` for contour filters too: iso 0 lies between certified signs.
+/// cell data `corners` (the sign that all corners have; 0: they differ, so that the surface passes; 2: one is undecided)
+/// and `state` (the sign that the network has all over the cell; 0: it is 0 somewhere in it; 2: neither is known). The
+/// values are `value` for contour filters too: iso 0 lies between certified signs.
+/// With a tree of the same network, target and iso value, points in its certain cells are evaluated only where they are
+/// corners of a cell whose state is 0 or 2: other values have the right sign, and are as large as the tree knows |f| to
+/// be at least. Contours are the same.
 /// Shapes:    extents: points in every coordinate, at least two
-/// Throws:    InvalidArgument; as SignField::signs
-inline vtkSmartPointer<vtkImageData> image(const SignField& field, const std::array<int, 3>& extents) {
+/// Guarantee: `sign` and `state` are proven (docs/theory.md T-110, T-150)
+/// Throws:    InvalidArgument; as SignField::signs, Octree::signs
+inline vtkSmartPointer<vtkImageData> image(const SignField& field, const std::array<int, 3>& extents,
+                                           const Octree* octree = nullptr) {
   if (field.dimension() != 3) throw InvalidArgument("image: VTK needs a network of three coordinates");
   if (*std::min_element(extents.begin(), extents.end()) < 2)
     throw InvalidArgument("image: a grid has at least two points in every coordinate");
-  const Box box = field.options().domain.value_or(Box{{-1, -1, -1}, {1, 1, 1}});
+  const SignOptions& options = field.options();
+  const Box box = options.domain.value_or(Box{{-1, -1, -1}, {1, 1, 1}});
   const auto grid = vtkSmartPointer<vtkImageData>::New();
   std::array<double, 3> spacing{};
   for (std::size_t c = 0; c < 3; ++c) spacing[c] = (box.upper[c] - box.lower[c]) / (extents[c] - 1);
@@ -101,38 +111,63 @@ inline vtkSmartPointer<vtkImageData> image(const SignField& field, const std::ar
   const auto count = static_cast<std::size_t>(grid->GetNumberOfPoints());
   std::vector<double> points(3 * count);
   for (std::size_t i = 0; i < count; ++i) grid->GetPoint(static_cast<vtkIdType>(i), &points[3 * i]);
+
+  std::array<std::vector<double>, 3> coordinates;
+  std::array<std::size_t, 3> strides = {1, static_cast<std::size_t>(extents[0]), 0};
+  strides[2] = strides[1] * static_cast<std::size_t>(extents[1]);
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::size_t i = 0; i < static_cast<std::size_t>(extents[c]); ++i)
+      coordinates[c].push_back(points[3 * i * strides[c] + c]);
+  GridCells cells(std::move(coordinates));
+  try {
+    cells.find_signs(
+        RegionEvaluator(
+            field.graph(), field.target(),
+            {.iso = options.iso, .gradients = false, .rounding = false, .symbols = 0, .threads = options.threads}),
+        octree);
+  } catch (const Unsupported&) {
+    // No state is known of networks with ops that regions do not know.
+  }
+
   std::vector<PointSign> signs(count);
-  field.signs(points.data(), static_cast<std::int64_t>(count), 3, 1, signs);
+  if (octree == nullptr) {
+    field.signs(points.data(), static_cast<std::int64_t>(count), 3, 1, signs);
+  } else {
+    octree->signs(field, points.data(), static_cast<std::int64_t>(count), 3, 1, signs);
+    std::vector<std::size_t> rows;
+    std::vector<double> at;
+    for (std::size_t row = 0; row < count; ++row) {
+      const bool has_value = signs[row].stage != SignStage::given || std::isfinite(signs[row].bound);
+      if (has_value || !cells.is_at_unknown({row % strides[1], row / strides[1] % static_cast<std::size_t>(extents[1]),
+                                             row / strides[2]}))
+        continue;
+      rows.push_back(row);
+      at.insert(at.end(), &points[3 * row], &points[3 * row] + 3);
+    }
+    std::vector<PointSign> found(rows.size());
+    field.signs(at.data(), static_cast<std::int64_t>(rows.size()), 3, 1, found);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (found[i].sign != Sign::undecided) signs[rows[i]] = found[i];
+  }
 
   const auto values = vtkSmartPointer<vtkDoubleArray>::New();
-  const auto sign = vtkSmartPointer<vtkSignedCharArray>::New(), corners = vtkSmartPointer<vtkSignedCharArray>::New();
   values->SetName("value");
-  sign->SetName("sign");
-  corners->SetName("corners");
+  std::vector<std::int8_t> numbers;
   for (const PointSign& found : signs) {
     values->InsertNextValue(signed_value(found));
-    sign->InsertNextValue(static_cast<signed char>(found.sign));
+    numbers.push_back(static_cast<std::int8_t>(found.sign));
   }
-  const auto at = [&](int i, int j, int k) {
-    return signs[static_cast<std::size_t>(i) +
-                 static_cast<std::size_t>(extents[0]) *
-                     (static_cast<std::size_t>(j) + static_cast<std::size_t>(extents[1]) * static_cast<std::size_t>(k))]
-        .sign;
+  const auto array_of = [](const char* name, const std::vector<std::int8_t>& elements) {
+    const auto array = vtkSmartPointer<vtkSignedCharArray>::New();
+    array->SetName(name);
+    for (const std::int8_t element : elements) array->InsertNextValue(element);
+    return array;
   };
-  for (int k = 0; k + 1 < extents[2]; ++k)
-    for (int j = 0; j + 1 < extents[1]; ++j)
-      for (int i = 0; i + 1 < extents[0]; ++i) {
-        Sign all = at(i, j, k);
-        for (int corner = 1; corner < 8; ++corner) {
-          const Sign here = at(i + (corner & 1), j + (corner >> 1 & 1), k + (corner >> 2));
-          if (here == Sign::undecided) all = Sign::undecided;
-          if (all != Sign::undecided && here != all) all = Sign::zero;
-        }
-        corners->InsertNextValue(static_cast<signed char>(all));
-      }
+  const std::vector<std::int8_t> corners = cells.corners(numbers);
   grid->GetPointData()->SetScalars(values);
-  grid->GetPointData()->AddArray(sign);
-  grid->GetCellData()->AddArray(corners);
+  grid->GetPointData()->AddArray(array_of("sign", numbers));
+  grid->GetCellData()->AddArray(array_of("corners", corners));
+  grid->GetCellData()->AddArray(array_of("state", cells.states(corners)));
   return grid;
 }
 

@@ -121,7 +121,8 @@ struct SurfaceMesh {
 /// Guarantee: proven
 /// Throws:    InvalidArgument for a network of another number of coordinates than three, for an empty or reversed box,
 ///            one with bounds that are not finite or beyond the largest float32 number, one too small for its distance
-///            from 0, for options out of range; Interrupted; what RegionEvaluator and SignField throw
+///            from 0, for options out of range, and where most of many cells tell hardly more of the values than the
+///            whole box; Interrupted; what RegionEvaluator and SignField throw
 /// Source:    docs/theory.md T-143, T-160 to T-165
 SurfaceMesh mesh(const Graph& graph, const Box& box, const MeshOptions& options = {}, const Target& target = {});
 

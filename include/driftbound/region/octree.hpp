@@ -63,7 +63,8 @@ struct OctreeCounts {
 /// Source:    docs/theory.md T-150 to T-154
 class Octree {
 public:
-  /// Throws:    InvalidArgument for options out of range or another number of coordinates; as RegionEvaluator()
+  /// Throws:    InvalidArgument for options out of range, another number of coordinates, and where most cells of a depth
+  ///            tell hardly more than the whole domain; as RegionEvaluator()
   static Octree build(const Graph& graph, const OctreeOptions& options = {});
   /// For one output element, or the difference of two.
   static Octree build(const Graph& graph, const Target& target, const OctreeOptions& options = {});

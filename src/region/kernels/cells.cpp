@@ -458,7 +458,7 @@ void product_of_values(const CellShape& shape, CellValues first, CellValues seco
   }
 }
 
-constexpr double pi = 0x1.921fb54442d18p+1, root_of_two = 0x1.6a09e667f3bcdp+0;
+constexpr double pi = 0x1.921fb54442d18p+1;
 
 /// The nearest integer, of numbers below 2^50.
 V nearest_integer(V x) {
@@ -481,18 +481,22 @@ V split_of(const BentFunction& f, V lower, V upper) {
       at = (nearest_integer(middle * (1.0 / pi) - 0.5) + 0.5) * pi;
       break;
     case Split::at_bends:
-      at = where(middle < 0.0, V(-root_of_two), V(root_of_two));
+      at = where(middle < 0.0, V(-f.bend_point), V(f.bend_point));
       break;
   }
   return smaller(larger(at, lower), upper);
+}
+
+/// Whether a function is sampled over a range.
+V::Mask is_covered_by(const BentFunction& f, const Ends& range) {
+  return (range.lower >= f.least) & (range.upper <= f.largest) & (range.upper - range.lower <= f.widest);
 }
 
 /// Points of ranges that are not covered are 0.
 void sample(const CellShape& shape, CellValues operand, const BentFunction& f, BentSamples samples, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const Ends ends = ends_of(shape, Feature(shape, operand, i));
-    const auto is_covered =
-        (ends.lower >= -f.largest) & (ends.upper <= f.largest) & (ends.upper - ends.lower <= f.widest);
+    const auto is_covered = is_covered_by(f, ends);
     const V lower = where(is_covered, ends.lower, V(0.0)), upper = where(is_covered, ends.upper, V(0.0));
     const V at = split_of(f, lower, upper);
     store(samples.at[lower_end], i, lower);
@@ -533,10 +537,15 @@ auto is_convex(const BentFunction& f, V at, V value) {
     case Bend::negative_value:
       return value <= 0.0;
     case Bend::between_bends:
-      return magnitude(at) <= root_of_two;
+      return magnitude(at) <= f.bend_point;
     default:
       return at == at;
   }
+}
+
+/// Whether f is straight over a range, and up to `reached` beyond it.
+V::Mask is_straight(const BentFunction& f, const Ends& range, V reached) {
+  return (range.lower - reached >= f.straight) | (range.upper + reached <= -f.straight);
 }
 
 /// A linearisation by what is known of f everywhere.
@@ -550,9 +559,18 @@ Coarse coarse_of(const BentFunction& f, const Ends& range) {
     slope = where(is_right, V(1.0), where(is_left, V(0.0), range.upper / (range.upper - range.lower)));
     most = where(is_right | is_left, V(0.0), -(slope * range.lower));
   }
-  const V upper = most + f.ends[1], lower(f.ends[0]);
+  const V upper = most + f.ends[1];
+  const V lower = f.is_rectifier ? where(is_straight(f, range, V(0.0)), V(-0x1p-47), V(f.ends[0])) : V(f.ends[0]);
   const V slack = (magnitude(range.lower) + magnitude(range.upper) + magnitude(upper) + magnitude(lower)) * (32.0 * u);
   return {slope, (upper + lower) * 0.5, (upper - lower) * 0.5 + slack};
+}
+
+/// How far f' is from the slope of that linearisation, up to `reached` beyond the range. f'(-x) = 1 - f'(x) for those
+/// near a rectifier, whose limits are 0 and 1.
+V coarse_spread(const BentFunction& f, const Ends& range, V reached, V slope) {
+  if (!f.is_rectifier) return f.steepest + magnitude(slope);
+  return where(is_straight(f, range, reached), V(0x1p-47),
+               larger(f.steepest - slope, slope + (f.steepest - 1.0)) * (1.0 + 4.0 * u));
 }
 
 void function(const CellShape& shape, CellValues operand, const BentFunction& f, BentSamples samples, CellValues result,
@@ -590,29 +608,29 @@ void function(const CellShape& shape, CellValues operand, const BentFunction& f,
     take(lower_end, left_middle, split, true);
     take(split, right_middle, upper_end, false);
 
-    const V run = x.rounding();
+    // Where float32 may be anything, slopes are those of the exact function.
+    const V run = x.rounding(), reached = where(run < infinity, run, V(0.0));
     const V slack = (largest_value + (magnitude(slope) + largest_slope + 1.0) * ends + 1.0) * 0x1p-44;
     V used = slope, shift = (least + most) * 0.5, bend = (most - least) * 0.5 + slack;
     const bool is_unbounded = f.largest_second == infinity;
     const V second = is_unbounded ? largest_slope * 2.0 : V(f.largest_second);
     V spread = larger(magnitude(steepest - slope), magnitude(flattest - slope)) + (largest_slope + 1.0) * 0x1p-44 +
-               second * run;
-    if (is_unbounded) spread = where(run < 0.5, spread, V(infinity));
+               where(is_straight(f, {lower, upper}, reached), V(0x1p-47), second * reached);
+    if (is_unbounded) spread = where(reached < 0.5, spread, V(infinity));
     if (f.has_kink) {
-      const auto meets = (lower - run <= 0.0) & (upper + run >= 0.0);
+      const auto meets = (lower - reached <= 0.0) & (upper + reached >= 0.0);
       const V away = larger(magnitude(V(1.0) - slope), magnitude(V(f.left_slope) - slope)) * (1.0 + 4.0 * u);
-      spread = where(meets, larger(spread, away + second * run + 0x1p-44), spread);
+      spread = where(meets, larger(spread, away + second * reached + 0x1p-44), spread);
     }
     // Ranges that were not sampled.
     const Ends whole = ends_of(shape, x);
-    const auto is_covered =
-        (whole.lower >= -f.largest) & (whole.upper <= f.largest) & (whole.upper - whole.lower <= f.widest);
+    const auto is_covered = is_covered_by(f, whole);
     if (!simd::every(is_covered)) {
       const Coarse coarse = coarse_of(f, whole);
       used = where(is_covered, used, coarse.slope);
       shift = where(is_covered, shift, coarse.shift);
       bend = where(is_covered, bend, coarse.bend);
-      spread = where(is_covered, spread, f.steepest + magnitude(coarse.slope));
+      spread = where(is_covered, spread, coarse_spread(f, whole, reached, coarse.slope));
       if (!(f.ends[1] - f.ends[0] < infinity)) poison(shape, where(is_covered, V(0.0), V(infinity)));
     }
 
@@ -625,7 +643,7 @@ void function(const CellShape& shape, CellValues operand, const BentFunction& f,
       lost =
           (value * f.units.relative + x.size() * f.units.of_argument + f.units.absolute) * (u_float * (1.0 + 0x1p-10)) +
           tiny_float;
-      lost = where(value < 0x1p126, lost, V(infinity));
+      lost = where((value < 0x1p126) & (x.size() <= f.largest_run), lost, V(infinity));
     }
     y.set_rounding(furthest * run + lost);
     store(slopes.slope, i, used);

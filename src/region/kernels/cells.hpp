@@ -77,7 +77,7 @@ enum class Bend {
   below_zero,      ///< of the argument
   negative_value,  ///< of the function
   above_zero,      ///< of the argument
-  between_bends    ///< |x| <= sqrt 2
+  between_bends    ///< |x| <= bend_point
 };
 /// How a range is split.
 enum class Split {
@@ -85,19 +85,22 @@ enum class Split {
   at_middle,
   at_half_turns,          ///< k pi
   at_shifted_half_turns,  ///< k pi + pi / 2
-  at_bends                ///< sqrt 2 or -sqrt 2, whichever the range holds
+  at_bends                ///< `bend_point` or its negative, whichever the range holds
 };
 struct BentFunction {
   Split split = Split::at_zero;
   Bend bend = Bend::everywhere;
-  double largest = 0.0;         ///< arguments beyond are not covered
-  double widest = 0.0;          ///< ranges that are wider have values between `ends`, whatever the slope
-  double ends[2] = {};          ///< infimum and supremum of f, infinite where it has none
-  double largest_second = 0.0;  ///< sup |f''|; infinite: twice the largest |f'| of the range, where E < 1/2
-  double steepest = 0.0;        ///< sup |f'|, where it is finite
-  double left_slope = 0.0;      ///< at a kink at the split 0: f' to the left of it
+  double bend_point = 0.0;            ///< where f'' changes its sign
+  double least = 0.0, largest = 0.0;  ///< arguments beyond are not covered
+  double widest = 0.0;                ///< ranges that are wider have values between `ends`, whatever the slope
+  double ends[2] = {};                ///< infimum and supremum of f, infinite where it has none
+  double largest_second = 0.0;        ///< sup |f''|; infinite: twice the largest |f'| of the range, where E < 1/2
+  double steepest = 0.0;              ///< sup |f'|, where it is finite
+  double straight = infinity;         ///< on either side beyond it f' is a number within 2^-48
+  double left_slope = 0.0;            ///< at a kink at the split 0: f' to the left of it
   bool has_kink = false;
-  bool is_rectifier = false;  ///< `ends` are those of f less the rectifier
+  bool is_rectifier = false;      ///< `ends` are those of f less the rectifier
+  double largest_run = infinity;  ///< of larger arguments it is not known what a float32 run makes
   FunctionUnits units;
 };
 
