@@ -94,8 +94,9 @@ void bench(Device& gpu, Size size, driftbound_gemm_mode mode, const std::string&
 
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
-  const std::vector<Size> sizes = quick ? std::vector<Size>{{16, 16, 16}}
-                                        : std::vector<Size>{{10000, 64, 64}, {10000, 256, 256}, {4096, 1024, 1024}, {4096, 4096, 4096}};
+  const std::vector<Size> sizes =
+      quick ? std::vector<Size>{{16, 16, 16}}
+            : std::vector<Size>{{10000, 64, 64}, {10000, 256, 256}, {4096, 1024, 1024}, {4096, 4096, 4096}};
   try {
     Device gpu(device::load_cuda_module(device::module_folders()), 0);
     for (const Size& size : sizes) {
