@@ -132,7 +132,7 @@ TEST_CASE("drift --leak runs a model with other rows beside each row") {
   CHECK(runs.status == 0);
   const nlohmann::json json = nlohmann::json::parse(runs.out);
   CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/leak-1.json", json) == "");
-  CHECK(json["findings"].size() == 6);
+  CHECK(json["findings"].size() == 7);
   CHECK(json["rows"] == nlohmann::json({0, 3, 6, 8}));
   CHECK(contains(run_program("drift " + model + " --samples 9 --leak").out, "no row answers"));
   CHECK(run_program("drift " + model + " --samples 1 --leak").status == 3);
