@@ -53,7 +53,9 @@ struct ToleranceRequest {
   std::string scaled_input;
   FormatId input = FormatId::fp32, accumulator = FormatId::fp32, output = FormatId::fp32;
   SummationOrder order;
-  std::string device;              ///< whose matrix unit adds up products, as simulated_devices() names it; empty: none
+  std::string device;  ///< whose matrix unit adds up products, as simulated_devices() names it; empty: none
+  /// A matrix unit's sum is added to a float32 after at most this many products (T-21); 0: at the end alone.
+  std::int64_t promotion = 0;
   std::string functions = "cuda";  ///< library whose functions are called
   double failure_probability = 1e-9;
   std::uint64_t seed = 1;

@@ -57,6 +57,10 @@ Kernels kernels_of_unit(const ToleranceRequest& request, std::string_view device
   kernels.arithmetic.order = {};
   for (const SimulatedDevice& one : simulated_devices())
     if (one.name == device) kernels.text = fmt::format("the matrix unit of {}", one.text);
+  if (request.promotion > 0 && kernels.arithmetic.tensor_core) {
+    kernels.arithmetic.tensor_core->promotion = static_cast<int>(request.promotion);
+    kernels.text += fmt::format(", added up in float32 every {} products", request.promotion);
+  }
   return kernels;
 }
 
@@ -146,6 +150,7 @@ public:
     refuse_what_the_op_lacks();
     check_numbers_of_the_op();
     check_device();
+    check_promotion();
     if (request_.data.empty())
       check_made_operands();
     else
@@ -170,6 +175,22 @@ private:
     refuse(!request_.device.empty() && !rule_.is_product && !rule_.is_attention, "products", "--device");
     if (request_.input == FormatId::tf32 && !rule_.is_product && !rule_.is_attention)
       throw InvalidArgument(fmt::format("tolerance: {} has no product that reads operands in TF32", rule_.op.name));
+  }
+
+  void check_promotion() const {
+    if (request_.promotion == 0) return;
+    refuse(!rule_.is_product && !rule_.is_attention, "products", "--promotion");
+    if (!adds_to_float32(request_) || (request_.device.empty() && !weakest_device(request_.input)))
+      throw InvalidArgument(
+          "tolerance: --promotion is for sums of a matrix unit: name a format that one reads (--in), and leave --acc "
+          "out");
+    const std::string_view device = request_.device.empty() ? weakest_device(request_.input)->name : request_.device;
+    const std::optional<TensorCore> unit = kernels_of_unit(request_, device).arithmetic.tensor_core;
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    if (request_.promotion > most || (unit && request_.promotion < unit->block))
+      throw InvalidArgument(fmt::format(
+          "tolerance: --promotion {}: the unit adds up to {} products in a step; give as many or more, up to {}",
+          request_.promotion, unit ? unit->block : 1, most));
   }
 
   /// A device must have a matrix unit that adds such products up.

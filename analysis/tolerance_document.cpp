@@ -91,9 +91,9 @@ Json fields_of(const ToleranceReport& report) {
                 "accumulator"_key = format(request.accumulator).name, "output"_key = format(request.output).name,
                 "order"_key = to_string(request.order), "functions"_key = request.functions,
                 "device"_key = request.device.empty() ? Json() : Json(request.device),
-                "failure_probability"_key = request.failure_probability, "seed"_key = request.seed,
-                "operands"_key = report.op.operands, "formula"_key = report.op.formula, "parts"_key = parts,
-                "seconds"_key = report.seconds);
+                "promotion"_key = request.promotion, "failure_probability"_key = request.failure_probability,
+                "seed"_key = request.seed, "operands"_key = report.op.operands, "formula"_key = report.op.formula,
+                "parts"_key = parts, "seconds"_key = report.seconds);
 }
 
 }  // namespace

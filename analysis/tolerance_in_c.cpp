@@ -91,6 +91,7 @@ ToleranceRequest request_from_c(const driftbound_tolerance_request& given) {
   request.magnitude = given.magnitude;
   request.seed = given.seed;
   request.device = text_or(given.device, "");
+  request.promotion = given.promotion;
   request.functions = text_or(given.functions, request.functions.c_str());
   request.failure_probability = given.failure_probability;
   request.threads = given.threads;

@@ -85,6 +85,9 @@ Verb::Run add_tolerance(CLI::App& app, const std::string& command_line) {
       ->check(CLI::PositiveNumber);
   app.add_option("--device", request.device, "Device whose matrix unit adds up products (default: sums as --acc says)")
       ->check(CLI::IsMember(names_of_devices()));
+  app.add_option("--promotion", request.promotion,
+                 "A matrix unit's sum is added to a float32 after at most this many products, as kernels in fp8 do")
+      ->check(CLI::PositiveNumber);
   app.add_option("--functions", request.functions, "Library whose functions are called (inspect --functions)")
       ->capture_default_str();
   app.add_option("--failure-probability", request.failure_probability, "Of the tolerance at chance")

@@ -139,7 +139,7 @@ namespace {
 
 /// A product as the matrix unit of a device computes it.
 Tensor<double> product_of_unit(const Tensor<double>& a, const Tensor<double>& b, const std::string& device,
-                               FormatId format_of_operands) {
+                               FormatId format_of_operands, std::int64_t promotion = 0) {
   Graph graph;
   std::vector<ValueId> operands;
   Inputs inputs;
@@ -150,8 +150,10 @@ Tensor<double> product_of_unit(const Tensor<double>& a, const Tensor<double>& b,
   }
   graph.outputs = {graph.add_node("product", op::MatMul{}, operands)};
   graph.values[graph.outputs.front()].type = ElementType::f32;
-  const Evaluator evaluator = cpu_evaluator(
-      simulated_arithmetic(device, format(format_of_operands).name, parse_summation_order("sequential+fma")));
+  ArithmeticModel arithmetic =
+      simulated_arithmetic(device, format(format_of_operands).name, parse_summation_order("sequential+fma"));
+  arithmetic.tensor_core->promotion = static_cast<int>(promotion);
+  const Evaluator evaluator = cpu_evaluator(std::move(arithmetic));
   return evaluator.run(graph, inputs, {}).layers.front().output.to_double();
 }
 
@@ -210,6 +212,37 @@ TEST_CASE(
         if (k == 2048 && keeps_13_bits && !has_signs) CHECK(beyond == 4);
       }
   CHECK(closest > 0.1);
+}
+
+TEST_CASE("sums of a matrix unit that are added to a float32 every 128 products have a tolerance of their own") {
+  std::mt19937_64 random(186);
+  const std::int64_t k = 2048;
+  const Tensor<double> a = numbers_of(FormatId::fp8_e4m3, {2, k}, false, random),
+                       b = numbers_of(FormatId::fp8_e4m3, {k, 2}, false, random);
+  ToleranceRequest request = request_of("gemm", {a, b});
+  request.input = FormatId::fp8_e4m3;
+  request.device = "h100";
+  const double at_the_end = answer(request).parts.front().proven;
+  request.promotion = 128;
+  const ToleranceOf part = answer(request).parts.front();
+  CHECK(contains(part.kernels, "added up in float32 every 128 products"));
+  CHECK(part.proven < 0.2 * at_the_end);
+  const Tensor<double> promoted = product_of_unit(a, b, "h100", FormatId::fp8_e4m3, 128);
+  const Tensor<double> computed = product_of_unit(a, b, "h100", FormatId::fp8_e4m3);
+  double closest = 0.0;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const double exact = exact_product(a, b, i / 2, i % 2), most = part.tolerance.proven.values[at(i)];
+    closest = std::max(closest, std::abs(promoted.values[at(i)] - exact) / most);
+    CHECK(std::abs(promoted.values[at(i)] - exact) <= most);
+    CHECK(std::abs(computed.values[at(i)] - exact) > most);  // the unit without promotion
+  }
+  CHECK(closest > 0.1);
+  request.promotion = 16;
+  CHECK(contains(refusal(request), "adds up to 32 products in a step"));
+  request = request_of("softmax");
+  request.k = 8;
+  request.promotion = 128;
+  CHECK(contains(refusal(request), "softmax has no products"));
 }
 
 TEST_CASE("where no device is named the weakest matrix unit stands beside float32 sums, and no other is worse" *

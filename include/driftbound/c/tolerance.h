@@ -60,6 +60,7 @@ typedef struct driftbound_tolerance_request {
   const char* order;            /**< of the sums, as "blocked:8+fma"; NULL: any */
   int64_t split_k;              /**< so many parts of the sum, each added up in turn; 0: not given */
   const char* device;           /**< whose matrix unit adds up products, as "h100"; NULL: sums are as `acc` says */
+  int64_t promotion;            /**< a unit's sum is added to a float32 after at most so many products; 0: at the end */
   double magnitude;             /**< of operands that are made; 1 */
   uint64_t seed;                /**< of normal data that are made; 1 */
   const char* functions;        /**< library whose functions are called; NULL: "cuda" */
