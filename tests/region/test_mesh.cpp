@@ -760,6 +760,16 @@ TEST_CASE("boxes, cells and networks that make no mesh are refused, saying why")
   CHECK_THROWS_AS(mesh(ball, unit_box, options), Interrupted);
 }
 
+TEST_CASE("a mesh reports while it evaluates nodes, so that it can be ended there") {
+  std::set<std::pair<std::int64_t, std::int64_t>> reported;
+  MeshOptions options;
+  options.cell = 0.125;
+  options.progress = [&](std::int64_t done, std::int64_t known) { return reported.emplace(done, known), true; };
+  const SurfaceMesh ball = mesh(mesh_networks::sphere(0.5F), unit_box, options);
+  const auto nodes = static_cast<std::int64_t>(ball.cells.nodes.size());
+  CHECK(reported.contains({nodes, nodes}));
+}
+
 TEST_CASE("triangles that share an edge wrongly are refused") {
   using Triangles = std::vector<std::array<std::int32_t, 3>>;
   CHECK_THROWS_AS(topology_of(5, Triangles{{0, 1, 2}, {1, 0, 3}, {0, 1, 4}}), InvalidArgument);
