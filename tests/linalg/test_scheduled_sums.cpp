@@ -425,7 +425,7 @@ TEST_CASE("every build of scheduled sums gives the same bits") {
     }
     std::vector<float> parts(schedule.ends.size() * lanes);
     kernels->units({wide_a.data(), power_a.data(), wide_b.data(), power_b.data(), true, 8, 0x1p25, 0x1p23,
-                    schedule.terms.data(), schedule.ends.data(), schedule.ends.size(), parts.data()});
+                    schedule.terms.data(), schedule.ends.data(), schedule.ends.size(), nullptr, parts.data()});
     sums.insert(sums.end(), parts.begin(), parts.end());
     results.push_back(sums);
     CAPTURE(kernels->name);
