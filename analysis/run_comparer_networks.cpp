@@ -5,6 +5,7 @@
 
 #include "analysis/run_comparer.hpp"
 #include "driftbound/num/errors.hpp"
+#include "driftbound/trace/run_scores.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -48,29 +49,25 @@ bool is_judged(Status status) {
 }  // namespace
 
 void RunComparer::find_scores() {
-  std::vector<bool> is_read(alignment_.results.size()), has_other_reader(alignment_.results.size());
-  std::vector<bool> is_source_read(alignment_.sources.size()), has_source_other(alignment_.sources.size());
-  for (std::size_t i = alignment_.results.size(); i-- > 0;) {
-    const AlignedResult& one = alignment_.results[i];
-    const bool is_mask = (one.kind == "Where" || one.kind == "Add") && is_read[i] && !has_other_reader[i];
-    if (is_mask) scores_.insert(i);
-    const bool is_softmax = one.kind.find("Softmax") != std::string::npos && one.kind != "LogSoftmax";
-    const bool is_other = !is_mask && !is_softmax && one.kind != "Attention";
-    const auto note = [&](std::size_t place, std::vector<bool>& read, std::vector<bool>& other) {
-      read[place] = true;
-      other[place] = other[place] || is_other;
-    };
-    for (const std::size_t operand : one.reads)
-      if (operand < i) note(operand, is_read, has_other_reader);
-    for (const std::size_t source : one.reads_sources) note(source, is_source_read, has_source_other);
-  }
+  ScoreFinder in_a(run_a_), in_b(run_b_);
+  const auto are_in_both = [&](const std::string& a, const std::string& b) {
+    return in_a.are_scores(a) && in_b.are_scores(b);
+  };
+  const std::set<std::string_view> may_mask = {"Where", "Add", "Max", "Min", "Clip", "Mul", "Div", "product+Add"};
+  for (std::size_t i = 0; i < alignment_.results.size(); ++i)
+    if (may_mask.count(alignment_.results[i].kind) != 0 &&
+        are_in_both(id_of(run_a_, alignment_.results[i].a), id_of(run_b_, alignment_.results[i].b)))
+      scores_.insert(i);
   for (std::size_t i = 0; i < alignment_.sources.size(); ++i)
-    if (is_source_read[i] && !has_source_other[i]) score_sources_.insert(i);
+    if (are_in_both(alignment_.sources[i].a, alignment_.sources[i].b)) score_sources_.insert(i);
 }
 
 bool RunComparer::masks_what_differs(std::size_t i) const {
   const DriftOp& op = drift_.ops[i];
-  if (scores_.count(i) == 0 || !op.difference || !op.difference->is_finite_in_both()) return false;
+  const std::string& kind = alignment_.results[i].kind;
+  if (scores_.count(i) == 0 || (kind != "Where" && kind != "Add") || !op.difference ||
+      !op.difference->is_finite_in_both())
+    return false;
   double largest = 0.0;
   bool is_known = false;
   for (const std::size_t operand : alignment_.results[i].reads) {

@@ -16,6 +16,7 @@
 #include "driftbound/model/op_groups.hpp"
 #include "driftbound/num/errors.hpp"
 #include "driftbound/num/format.hpp"
+#include "driftbound/trace/run_scores.hpp"
 #include "model/shapes.hpp"
 #include "model/text.hpp"
 #include "model/variant.hpp"
@@ -211,9 +212,10 @@ class Cutter {
 public:
   using Take = std::function<bool(RecordPart&&)>;
 
-  Cutter(const Record& record, std::size_t result, Graph graph, std::vector<ValueView> operands, ValueView computed,
-         std::int64_t recorded_draws, Trace empty, const CutOptions& options, const Take& take)
-      : record_(record),
+  Cutter(const RecordedRun& run, const Record& record, std::size_t result, Graph graph, std::vector<ValueView> operands,
+         ValueView computed, std::int64_t recorded_draws, Trace empty, const CutOptions& options, const Take& take)
+      : run_(run),
+        record_(record),
         graph_(std::move(graph)),
         operands_(std::move(operands)),
         computed_(std::move(computed)),
@@ -525,8 +527,14 @@ private:
     return segment;
   }
 
+  /// Whether nothing but softmax and attention reads the result, and nothing but masks on the way to them.
+  bool are_scores() {
+    if (!are_scores_) are_scores_ = ScoreFinder(run_).are_scores(*record_.results[coverage_.result]);
+    return *are_scores_;
+  }
+
   /// Takes the samples out whose operands are not finite, where the result is what IEEE arithmetic makes of them; and
-  /// those where a mask and another number add up to minus infinity.
+  /// those of scores where a mask and another number add up to minus infinity.
   void set_infinite_aside(const Op& op, std::vector<StoredTensor>& tensors, StoredTensor& result, Numbers& samples) {
     const auto is_finite = [](const StoredTensor& tensor) { return !is_float(tensor.type()) || tensor.all_finite(); };
     const bool reads_finite = std::all_of(tensors.begin(), tensors.end(), is_finite) && has_finite_constants();
@@ -542,7 +550,7 @@ private:
       operands = with_constants(operands);
       if (std::all_of(operands.begin(), operands.end(), [](double x) { return std::isfinite(x); })) {
         const bool may_be_masks = std::holds_alternative<op::Add>(op) && id && computed[s] == -HUGE_VAL;
-        keeps[s] = !(may_be_masks && is_masked_beyond(operands[0], operands[1], format(*id)));
+        keeps[s] = !(may_be_masks && is_masked_beyond(operands[0], operands[1], format(*id)) && are_scores());
       } else {
         const std::optional<double> expected = result_of_infinite(op, operands);
         const bool reads_infinite = expected && !(std::holds_alternative<op::Choice>(op) && std::isfinite(*expected));
@@ -1412,6 +1420,7 @@ private:
                        [&](ValueId id) { return graph_.value(id).kind == ValueKind::input; });
   }
 
+  const RecordedRun& run_;
   const Record& record_;
   Graph graph_;
   std::vector<ValueView> operands_;  ///< by input of the graph
@@ -1422,6 +1431,7 @@ private:
   Random random_;
   std::vector<Shape> shapes_;
   ResultCoverage coverage_;
+  std::optional<bool> are_scores_;
 };
 
 bool is_unknown_op(const Unsupported& error) {
@@ -1496,7 +1506,7 @@ std::vector<ResultCoverage> cut_record(const RecordedRun& run, std::size_t index
       CutOptions of_result = options;
       of_result.seed = options.seed * 0x9e3779b97f4a7c15u + index * 64 + result;
       const std::optional<RecordedPart> part = run.part_of(*id);
-      all.push_back(Cutter(record, result, std::move(graph), std::move(operands),
+      all.push_back(Cutter(run, record, result, std::move(graph), std::move(operands),
                            ValueView(run.stored(*id), run.shape_of(*id), part), part ? part->draws : 0,
                            std::move(empty), of_result, take_part)
                         .cut());

@@ -52,7 +52,7 @@ std::string module_of(const Record& record) {
 
 class Outliner {
 public:
-  explicit Outliner(const RecordedRun& run) : run_(run), values_(run) {}
+  explicit Outliner(const RecordedRun& run) : run_(run) {}
 
   RunOutline outline() && {
     for (std::size_t i = 0; i < run_.records().size(); ++i) add(i);
@@ -60,35 +60,9 @@ public:
   }
 
 private:
-  struct Computed {
-    std::string kind;  ///< empty: the record moves elements, or casts them
-    bool is_cast = false;
-    std::vector<bool> is_judged;  ///< by result; others are statistics beside a result. Empty: all are
-  };
-
-  /// What a record computes.
-  Computed computed_by(const Record& record) const {
-    const auto is_known = [&](const auto& id) { return !id || run_.has(*id); };
-    if (!std::all_of(record.operands.begin(), record.operands.end(), is_known)) return {record.op, false, {}};
-    try {
-      const CallMeaning meaning = meaning_of(values_.call_of(record));
-      Computed computed;
-      for (const Node& node : meaning.graph.nodes)
-        if (!is_move(node) && !std::holds_alternative<op::Cast>(node.op))
-          computed.kind += (computed.kind.empty() ? "" : "+") + kind_of(node);
-      computed.is_cast = std::any_of(meaning.graph.nodes.begin(), meaning.graph.nodes.end(),
-                                     [](const Node& node) { return std::holds_alternative<op::Cast>(node.op); });
-      for (std::size_t i = 0; i < record.results.size(); ++i)
-        computed.is_judged.push_back(i < meaning.results.size() && meaning.results[i]);
-      return computed;
-    } catch (const Error&) {
-      return {record.op, false, {}};  // why it is not judged is said where it would be judged
-    }
-  }
-
   void add(std::size_t index) {
     const Record& record = run_.records()[index];
-    const Computed computed = computed_by(record);
+    const RecordKind computed = kind_of_record(run_, record);
     // What is drawn follows from nothing, and is a result all the same.
     const std::string kind = computed.kind.empty() && draws_at_random(record.op) ? record.op : computed.kind;
     const std::string module = module_of(record);
@@ -138,7 +112,6 @@ private:
   }
 
   const RecordedRun& run_;
-  RecordedValues values_;
   std::map<std::string, std::vector<Root>> roots_;  ///< of results, by id
   RunOutline outline_;
   std::set<std::string> seen_;
@@ -157,6 +130,25 @@ bool draws_at_random(std::string_view op) {
   op = op.substr(0, op.find('.'));
   while (op.ends_with('_')) op.remove_suffix(1);
   return known.count(op) != 0;
+}
+
+RecordKind kind_of_record(const RecordedRun& run, const Record& record) {
+  const auto is_known = [&](const auto& id) { return !id || run.has(*id); };
+  if (!std::all_of(record.operands.begin(), record.operands.end(), is_known)) return {record.op, false, {}};
+  try {
+    const CallMeaning meaning = meaning_of(RecordedValues(run).call_of(record));
+    RecordKind computed;
+    for (const Node& node : meaning.graph.nodes)
+      if (!is_move(node) && !std::holds_alternative<op::Cast>(node.op))
+        computed.kind += (computed.kind.empty() ? "" : "+") + kind_of(node);
+    computed.is_cast = std::any_of(meaning.graph.nodes.begin(), meaning.graph.nodes.end(),
+                                   [](const Node& node) { return std::holds_alternative<op::Cast>(node.op); });
+    for (std::size_t i = 0; i < record.results.size(); ++i)
+      computed.is_judged.push_back(i < meaning.results.size() && meaning.results[i]);
+    return computed;
+  } catch (const Error&) {
+    return {record.op, false, {}};  // why it is not judged is said where it would be judged
+  }
 }
 
 RunOutline outline_of(const RecordedRun& run) {

@@ -22,6 +22,15 @@ struct Root {
   friend bool operator==(const Root&, const Root&) = default;
 };
 
+/// What a record computes, whatever the program calls it.
+struct RecordKind {
+  std::string
+      kind;  ///< "Softmax", "product+Add"; empty: the record moves elements, or casts them. The op's name: not known
+  bool is_cast = false;
+  std::vector<bool> is_judged;  ///< by result; others are statistics beside a result. Empty: all are
+};
+RecordKind kind_of_record(const RecordedRun& run, const Record& record);
+
 /// A result that a record computes.
 struct ComputedResult {
   RecordedResult at;

@@ -469,25 +469,35 @@ TEST_CASE("An infinite result that IEEE arithmetic does not give stays among tho
   CHECK(coverage[0].infinite == 1);
 }
 
-TEST_CASE("A mask and another number may add up to minus infinity, which no other sum may") {
+TEST_CASE("A mask and another number may add up to minus infinity in scores, which no other sum may") {
   const TemporaryFolder folder;
   constexpr double least = -std::numeric_limits<float>::max();
-  RecordingWriter writer;
   // The last sum rounds to the least number; that of large numbers is no mask; that of a mask and 1 overflows nowhere.
-  writer.value("x", in_float32(Tensor<double>({6}, {least, least, -1e32, least, 0.75 * least, least})));
-  writer.value("y", in_float32(Tensor<double>({6}, {least, -2e31, least, 1.0, 0.75 * least, -1.0})));
   const Tensor<double> sums({6},
                             {minus_infinity, minus_infinity, minus_infinity, minus_infinity, minus_infinity, least});
-  writer.value("z", in_float32(sums));
-  writer.record("aten::add", {"x", "y"}, {"z"}, {{"alpha", 1}});
-  writer.write(folder.path() / "run.safetensors");
-  std::vector<std::int64_t> places;
-  const auto coverage = cut_record(RecordedRun(folder.path() / "run.safetensors"), 0, {}, [&](RecordPart&& part) {
-    places.insert(places.end(), part.places.begin(), part.places.end());
-    return true;
-  });
-  CHECK(places == std::vector<std::int64_t>{3, 4, 5});
-  CHECK(coverage[0].infinite == 3);
+  const auto judged = [&](const RecordingWriter::Ids& readers) {
+    RecordingWriter writer;
+    writer.value("x", in_float32(Tensor<double>({6}, {least, least, -1e32, least, 0.75 * least, least})));
+    writer.value("y", in_float32(Tensor<double>({6}, {least, -2e31, least, 1.0, 0.75 * least, -1.0})));
+    writer.value("z", in_float32(sums));
+    writer.record("aten::add", {"x", "y"}, {"z"}, {{"alpha", 1}});
+    for (const auto& op : readers) {
+      writer.value("of " + *op, in_float32(Tensor<double>({6})));
+      writer.record(*op, {"z"}, {"of " + *op}, *op == "aten::relu" ? nlohmann::json() : nlohmann::json{{"dim", -1}});
+    }
+    writer.write(folder.path() / "run.safetensors");
+    std::vector<std::int64_t> places;
+    const auto coverage = cut_record(RecordedRun(folder.path() / "run.safetensors"), 0, {}, [&](RecordPart&& part) {
+      places.insert(places.end(), part.places.begin(), part.places.end());
+      return true;
+    });
+    CHECK(coverage[0].infinite + static_cast<std::int64_t>(places.size()) == 6);
+    return places;
+  };
+  CHECK(judged({"aten::_softmax"}) == std::vector<std::int64_t>{3, 4, 5});
+  CHECK(judged({}).size() == 6);
+  CHECK(judged({"aten::_softmax", "aten::relu"}).size() == 6);
+  CHECK(judged({"aten::_log_softmax"}).size() == 6);
 }
 
 TEST_CASE("What cannot be judged says why") {
