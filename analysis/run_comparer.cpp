@@ -177,7 +177,7 @@ void RunComparer::name_what_is_alone() {
     const std::set<std::string> leads = leading_to(run, of_both);
     std::set<std::string> computed = of_both;
     for (const RecordedResult& at : results) computed.insert(id_of(run, at));
-    const std::set<std::string> read = read_in(run, computed);
+    const std::set<std::string> read = read_in(run, computed), goes_on = made_of_more(run, behind_end, of_both);
     std::vector<DriftAlone> alone;
     for (const RecordedResult& at : results) {
       const Record& record = run.records()[at.record];
@@ -187,7 +187,7 @@ void RunComparer::name_what_is_alone() {
         one.reason = complaint_of(*layer);
       }
       const std::string& id = *record.results[at.result];
-      const bool may_be_longer = is_of_longer_run(record) && (behind_end.count(id) == 0 || has_positions());
+      const bool may_be_longer = is_of_longer_run(record) && (behind_end.count(id) == 0 || goes_on.count(id) != 0);
       one.is_result = at.result == 0 && is_float(run.type_of(id)) && read.count(id) == 0 && !may_be_longer;
       const auto source = from.find(id);
       one.follows_unknown = source != from.end() && leads.count(id) == 0 && !drift_.parting;
@@ -203,7 +203,7 @@ void RunComparer::name_what_is_alone() {
     of_a.insert(id_of(run_a_, one.a));
     of_b.insert(id_of(run_b_, one.b));
   }
-  // What one run computes from numbers that the other one ends with is no later step, which begins with tokens.
+  // What one run computes from numbers that the other one ends with, and from nothing else, is no later step.
   const auto read_by_floats = [](const RecordedRun& run, const std::set<std::string>& of_both,
                                  const std::vector<RecordedResult>& alone) {
     std::set<std::string> floats;
@@ -227,13 +227,9 @@ void RunComparer::name_what_is_alone() {
       name(run_b_, layers_b_, alignment_.only_b, of_b, from_unmatched_b_, following_from(run_b_, ends_of_a, true));
 }
 
-bool RunComparer::has_positions() const {
-  return drift_.parting || (drift_.rows && drift_.rows->positions);
-}
-
 bool RunComparer::is_of_longer_run(const Record& record) const {
   if (alignment_.has_other_texts) return false;
-  if (has_positions()) return true;
+  if (drift_.parting || (drift_.rows && drift_.rows->positions)) return true;
   return std::any_of(drift_.ops.begin(), drift_.ops.end(), [&](const DriftOp& op) {
     return op.module == record.module && (op.op == record.op || op.op_b == record.op);
   });

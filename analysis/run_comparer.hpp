@@ -52,8 +52,6 @@ private:
   void name_what_is_alone();
   /// Whether a run may have a result of this record alone because it goes on longer, with other tokens or more of them.
   bool is_of_longer_run(const Record& record) const;
-  /// Whether it is known which positions of texts the runs have, or where they part.
-  bool has_positions() const;
   /// What a run's own report finds in ops that are not compared, such as casts.
   void add_others(const JudgedRun& run, std::string_view which);
 
@@ -62,7 +60,7 @@ private:
   /// Notes what follows from values from outside that the other run has not. Weights that one run joins are in both.
   void note_unmatched();
   /// `only_a`, `only_b`: values from outside that one run has alone
-  /// Throws:    InvalidArgument where no weight is in both runs, and those of the same names have other shapes
+  /// Throws:    InvalidArgument where no weight is in both runs, and one has another shape of the same name in two axes or more
   void require_same_weights(const std::vector<std::string>& only_a, const std::vector<std::string>& only_b) const;
   void compare_sources();
   /// Throws:    InvalidArgument where the numbers have nothing to do with each other

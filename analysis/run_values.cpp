@@ -55,6 +55,30 @@ std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> i
   return ids;
 }
 
+std::set<std::string> made_of_more(const RecordedRun& run, const std::map<std::string, std::string>& behind,
+                                   const std::set<std::string>& of_both) {
+  std::set<std::string> known = leading_to(run, of_both), more;
+  for (const Record& record : run.records()) {
+    // A known value whose elements are moved, as a weight that is transposed in every call.
+    const auto& operands = record.operands;
+    const bool is_moved = operands.size() == 1 && operands[0] && known.count(*operands[0]) != 0 &&
+                          record.results.size() == 1 && record.results[0] && run.has(*record.results[0]) &&
+                          element_count(run.shape_of(*operands[0])) == element_count(run.shape_of(*record.results[0]));
+    if (is_moved) known.insert(*record.results[0]);
+    const auto is_more = [&](const std::optional<std::string>& id) {
+      if (!id || !run.has(*id) || !is_float(run.type_of(*id))) return false;
+      if (behind.count(*id) != 0) return more.count(*id) != 0;
+      return known.count(*id) == 0;
+    };
+    const bool follows = std::any_of(record.operands.begin(), record.operands.end(),
+                                     [&](const auto& id) { return id && behind.count(*id) != 0; });
+    if (!follows || !std::any_of(record.operands.begin(), record.operands.end(), is_more)) continue;
+    for (const std::optional<std::string>& id : record.results)
+      if (id) more.insert(*id);
+  }
+  return more;
+}
+
 std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids,
                                                   bool through_floats_alone) {
   std::map<std::string, std::string> from;

@@ -45,6 +45,11 @@ std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> i
 /// values of floating-point numbers, and no choices.
 std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids,
                                                   bool through_floats_alone = false);
+/// Of the values `behind` what another run ends with, those that are made of more than that, as a later step is: of a part of
+/// a value from outside, of a value from outside that nothing of both runs reads, or of results of this run alone that do
+/// not follow from that end. `of_both`: results that both runs have.
+std::set<std::string> made_of_more(const RecordedRun& run, const std::map<std::string, std::string>& behind,
+                                   const std::set<std::string>& of_both);
 
 /// The numbers of a value that both runs recorded, or the same part of them.
 std::optional<AlignedNumbers> numbers_of_both(const RecordedRun& a, const std::string& id_a, const RecordedRun& b,
