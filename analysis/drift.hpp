@@ -48,6 +48,7 @@ struct DriftOp {
   bool have_one_kernel_each =
       false;                         ///< `kernel_a` is one kernel and gives every number of its run; so does `kernel_b`
   bool has_several_kernels = false;  ///< it takes several kernels to give all bits of one run
+  std::optional<double> unit;        ///< unit roundoff of the narrower type of both results; empty: integers
   std::optional<double> apart_at_most;  ///< of outputs: what any two runs of these arithmetics differ by at most
   DriftVerdict verdict = DriftVerdict::expected;
   std::string reason;  ///< one sentence

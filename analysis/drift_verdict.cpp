@@ -202,6 +202,25 @@ std::string improbability_of(const LayerSummary* layer, std::string_view run) {
   return fmt::format("the {} run is not rounding as modelled: {}", run, complaint_of(*layer));
 }
 
+/// How many standard errors a mean is from 0 at most, by chance, in the `ops` that are compared.
+double standard_errors_for(std::size_t ops) {
+  return std::max(4.0, std::sqrt(2.0 * std::log(1e4 * static_cast<double>(ops))));
+}
+
+/// By another epsilon all rows of a norm are larger or smaller by a factor. Rounding makes a factor of its own in each row.
+std::string factor_of_norm(const DriftOp& op, std::size_t ops) {
+  constexpr double least_in_units = 16.0;
+  const RunDifference& difference = *op.difference;
+  if (!(difference.factor_error > 0.0) || !op.unit) return "";
+  if (!(std::abs(difference.factor) > least_in_units * *op.unit)) return "";
+  if (!(std::abs(difference.factor) > standard_errors_for(ops) * difference.factor_error)) return "";
+  return fmt::format(
+      "on the same operands the second run's rows are 1 {} {} times the first run's, {:.0f} standard errors "
+      "from 1: another epsilon, or another scale",
+      difference.factor < 0.0 ? '-' : '+', error_text(std::abs(difference.factor)),
+      std::abs(difference.factor) / difference.factor_error);
+}
+
 std::string oddity_of(const DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
   for (const std::string& text : {improbability_of(evidence.a, "first"), improbability_of(evidence.b, "second")})
     if (!text.empty()) return text;
@@ -210,10 +229,12 @@ std::string oddity_of(const DriftOp& op, const OpEvidence& evidence, std::size_t
     return numbers_of_the_other(evidence) + "are hardly those of the " + (evidence.is_as_a ? "first" : "second") +
            " run's function: " + evidence.complaint_as_b;
   if (!evidence.answers_to_positions.empty()) return evidence.answers_to_positions;
-  if (!op.has_same_operands || !op.difference || !evidence.adds_and_multiplies) return "";
-  constexpr double standard_errors = 4.0, least_share = 0.125;
+  if (!op.has_same_operands || !op.difference) return "";
+  if (evidence.is_norm) return factor_of_norm(op, ops);
+  if (!evidence.adds_and_multiplies) return "";
+  constexpr double least_share = 0.125;
   const RunDifference& difference = *op.difference;
-  const double most = std::max(standard_errors, std::sqrt(2.0 * std::log(1e4 * static_cast<double>(ops))));
+  const double most = standard_errors_for(ops);
   if (!(difference.mean_error > 0.0) || !(std::abs(difference.mean) > most * difference.mean_error)) return "";
   if (!(std::abs(difference.mean) > least_share * difference.rms)) return "";
   return fmt::format("on the same operands the mean difference is {}, {:.0f} standard errors from 0",
@@ -332,6 +353,8 @@ void settle(DriftOp& op, const OpEvidence& evidence, std::size_t ops) {
       return is(DriftVerdict::bug, count + ", and both are made of the same numbers: the runs make another mask");
     if (op.has_same_operands)
       return is(DriftVerdict::bug, count + " on the same numbers: the runs decide by another rule between equal ones");
+    if (evidence.reads_alone)
+      return is(DriftVerdict::undecided, count + ", and one run makes them of numbers that it alone has");
     return is(DriftVerdict::expected, count + ", as the numbers that they are made of do");
   }
   if (evidence.are_other_steps && evidence.is_choice && !op.difference)

@@ -32,10 +32,12 @@ struct OpEvidence {
   bool is_unrelated = false;            ///< both runs recorded it, but its rows are not found in both
   bool is_as_a = false;                 ///< DriftOp::is_as_a
   bool is_choice = false;               ///< it is made of integers
+  bool reads_alone = false;             ///< it reads numbers that one run alone has
   bool is_of_truths = false;            ///< it is made of truth values, as a mask is
   std::string mixes_rows;  ///< what it reads that has no rows, and is made of rows that the runs do not have in common
   bool is_same_function = false;     ///< both exact networks give the same from each run's inputs on
   bool is_same_op = false;           ///< both runs compute it by the same op, from the same values
+  bool is_norm = false;              ///< a layer, RMS or batch norm
   bool adds_and_multiplies = false;  ///< sums and products alone, whose errors have no mean
 };
 

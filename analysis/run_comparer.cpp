@@ -85,6 +85,7 @@ void RunComparer::compare_values() {
     op.has_same_operands = one.operands == OperandsAre::same && !one.casts_otherwise && reads_the_same(one) &&
                            (alignment_.steps.empty() || !alignment_.steps[one.in_step].leaves_some_out);
     take_reports(op, layers_a_.at(one.a), layers_b_.at(one.b));
+    op.unit = unit_of(run_a_.type_of(id_of(run_a_, one.a)), run_b_.type_of(id_of(run_b_, one.b)));
     const bool reads_the_same_sources = drift_.sources.empty() && unknown_sources_.empty();
     if (reads_the_same_sources)
       op.apart_at_most = any_runs_apart(a_.judgement.comparison, op.name, b_.judgement.comparison, op.name_b);

@@ -104,9 +104,11 @@ void RunComparer::settle_op(std::size_t i) {
   }
   if (const auto found = complaints_.find(i); found != complaints_.end()) evidence.complaint_as_b = found->second;
   evidence.is_choice = !is_float(run_b_.type_of(id_of(run_b_, one.b)));
+  evidence.reads_alone = one.operands == OperandsAre::open && !reads_integers_alone(run_b_, record_b);
   evidence.is_of_truths = run_b_.type_of(id_of(run_b_, one.b)) == ElementType::boolean;
   evidence.mixes_rows = what_mixes_rows(i);
   evidence.is_same_op = is_same_op(i);
+  evidence.is_norm = one.kind.find("Normalization") != std::string::npos;
   evidence.adds_and_multiplies = adds_and_multiplies(one.kind);
   evidence.follows_choice = follow_choice_.count(i) != 0 && !(evidence.is_choice && drift_.ops[i].difference);
   evidence.is_drawn = drawn_.count(i) != 0;

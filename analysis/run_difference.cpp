@@ -50,6 +50,9 @@ public:
     }
     constexpr std::size_t enough = 32;
     const auto rows = static_cast<double>(difference_.rows), columns = static_cast<double>(width_);
+    if (difference_.rows > 0) difference_.factor = factors_ / rows;
+    if (difference_.rows >= static_cast<std::int64_t>(enough))
+      difference_.factor_error = std::sqrt(squared_error_of_mean(factors_, factors_squares_, rows));
     if (difference_.rows < static_cast<std::int64_t>(enough) || width_ < enough) return difference_;
     double of_columns = 0.0, squares_of_columns = 0.0;
     for (const double sum : of_columns_) {
@@ -67,6 +70,8 @@ private:
     finite_ += 1.0;
     sum_ += d;
     of_row_ += d;
+    products_of_row_ += x * d;
+    squares_of_row_ += x * x;
     of_columns_[in_row_] += d;
     squares_ += d * d;
     if (d == 0.0) return;
@@ -84,6 +89,10 @@ private:
     ++difference_.rows;
     difference_.identical_rows += row_is_identical_ ? 1 : 0;
     const double mean = of_row_ / static_cast<double>(in_row_);
+    const double factor = squares_of_row_ > 0.0 ? products_of_row_ / squares_of_row_ : 0.0;
+    factors_ += factor;
+    factors_squares_ += factor * factor;
+    products_of_row_ = squares_of_row_ = 0.0;
     rows_ += mean;
     rows_squares_ += mean * mean;
     of_row_ = 0.0;
@@ -97,6 +106,7 @@ private:
   RunDifference difference_;
   bool row_is_identical_ = true;
   std::vector<double> of_columns_;
+  double products_of_row_ = 0.0, squares_of_row_ = 0.0, factors_ = 0.0, factors_squares_ = 0.0;
   double finite_ = 0.0, sum_ = 0.0, squares_ = 0.0, size_ = 0.0, of_row_ = 0.0, rows_ = 0.0, rows_squares_ = 0.0;
 };
 

@@ -26,7 +26,9 @@ struct RunDifference {
   std::int64_t nan_in_both = 0;
   double mean = 0.0;  ///< of y - x
   double mean_error =
-      0.0;  ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
+      0.0;              ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
+  double factor = 0.0;  ///< mean over rows of sum x (y - x) / sum x^2: what y is x times, less 1
+  double factor_error = 0.0;  ///< standard error of the factor, from the rows; 0: fewer than 32
 
   bool is_zero() const { return differing == 0; }
   bool is_finite_in_both() const { return not_finite_a == 0 && not_finite_b == 0; }

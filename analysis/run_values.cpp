@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "analysis/drift_verdict.hpp"
+#include "driftbound/num/format.hpp"
 
 namespace driftbound::analysis {
 namespace {
@@ -108,6 +109,12 @@ StoredTensor nearest_numbers(const Tensor<Ball>& exact, const Shape& shape) {
   std::transform(exact.values.begin(), exact.values.end(), numbers.values.begin(),
                  [](const Ball& ball) { return ball.hi; });
   return StoredTensor::from(numbers);
+}
+
+std::optional<double> unit_of(ElementType a, ElementType b) {
+  const std::optional<FormatId> of_a = float_format(a), of_b = float_format(b);
+  if (!of_a || !of_b) return std::nullopt;
+  return std::ldexp(1.0, -std::min(format(*of_a).precision, format(*of_b).precision));
 }
 
 double rounded_constants_of(ElementType a, ElementType b) {

@@ -41,6 +41,8 @@ bool reads_integers_alone(const RecordedRun& run, const Record& record);
 std::set<std::string> read_in(const RecordedRun& run, const std::set<std::string>& computed);
 /// The values of a run from which one of these follows, and these.
 std::set<std::string> leading_to(const RecordedRun& run, std::set<std::string> ids);
+/// The unit roundoff of the narrower of two types; empty: one is of integers.
+std::optional<double> unit_of(ElementType a, ElementType b);
 /// By id: which of these values of floating-point numbers a value of the run follows from. `through_floats_alone`: by
 /// values of floating-point numbers, and no choices.
 std::map<std::string, std::string> following_from(const RecordedRun& run, const std::vector<std::string>& ids,

@@ -61,4 +61,5 @@
 #include "driftbound/trace/recorded_graph.hpp"
 #include "driftbound/trace/recorded_run.hpp"
 #include "driftbound/trace/run_alignment.hpp"
+#include "driftbound/trace/run_scores.hpp"
 #include "driftbound/trace/trace.hpp"

@@ -312,6 +312,44 @@ def test_masks_that_add_up_to_infinity_are_masks(tmp_path, fault):
         assert drift.verdict == ("bug" if fault else "expected"), drift.text
 
 
+def test_choices_from_numbers_that_one_run_alone_has_are_not_expected(tmp_path):
+    torch.manual_seed(6)
+    net, x = nn.Linear(16, 8), torch.randn(8, 16)
+    for drift in both_ways(tmp_path, lambda: net(x).argmax(-1), lambda: (-net(x)).argmax(-1)):
+        assert drift.verdict == "undecided", drift.text
+        assert "one run makes them of numbers that it alone has" in drift.text.replace("\n", " ")
+
+
+def test_a_longer_sequence_of_a_recurrent_network_is_expected_and_an_op_behind_it_is_not(tmp_path):
+    torch.manual_seed(6)
+    net, x = nn.LSTM(6, 8, batch_first=True), torch.randn(2, 9, 6)
+    for drift in both_ways(tmp_path, lambda: net(x[:, :5]), lambda: net(x)):
+        assert drift.verdict == "expected", drift.text
+    table, head = nn.Embedding(20, 16), nn.Linear(16, 8)
+    tokens = torch.randint(0, 20, (2, 9))
+    shorter = tokens[:, :5].clone()
+    for drift in both_ways(tmp_path, lambda: head(table(shorter)), lambda: 0.5 * head(table(tokens))):
+        assert drift.verdict == "undecided", drift.text
+
+
+@pytest.mark.parametrize("way", ["limited", "fused", "overflow"])
+def test_masks_are_found_by_the_ops_that_read_them(tmp_path, way):
+    torch.manual_seed(6)
+    q, k, v = (torch.randn(2, 6, 12) for _ in range(3))
+
+    def attention(least):
+        if way == "limited":  # as OPT does
+            scores = (q @ k.transpose(-1, -2) + causal(6, least)).clamp(min=LEAST)
+        elif way == "fused":
+            scores = torch.baddbmm(causal(6, least).expand(2, 6, 6).contiguous(), q, k.transpose(-1, -2))
+        else:  # no scores: nothing reads the sum but a ReLU
+            return (q @ k.transpose(-1, -2) + causal(6, LEAST) + causal(6, LEAST)).relu() @ v
+        return scores.softmax(-1) @ v
+
+    for drift in both_ways(tmp_path, lambda: attention(-1e4), lambda: attention(-1e9)):
+        assert drift.verdict == ("undecided" if way == "overflow" else "expected"), drift.text
+
+
 def test_what_one_run_goes_on_to_compute_is_not_expected(tmp_path):
     for drift in both_ways(tmp_path, lambda: attending(causal(6, -1e4)), lambda: 1.001 * attending(causal(6, -1e4))):
         assert drift.verdict == "undecided", drift.text
@@ -326,6 +364,33 @@ class Wrong(torch.utils._python_dispatch.TorchDispatchMode):
         if "native_layer_norm" in str(function):
             result[0].copy_(torch.arange(result[0].numel()).view_as(result[0]))
         return result
+
+
+class OtherEpsilon(torch.utils._python_dispatch.TorchDispatchMode):
+    """Computes layer norms by another epsilon than the record says."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "native_layer_norm" in str(function):
+            return function(*args[:-1], 1e-6)
+        return function(*args, **(kwargs or {}))
+
+
+def test_an_epsilon_that_no_row_shows_alone_is_seen_in_all_rows(tmp_path):
+    norm, x = nn.LayerNorm(32), 2.0 * torch.randn(64, 32, generator=torch.Generator().manual_seed(8))
+
+    def by_parts():
+        y = x - x.mean(-1, keepdim=True)
+        return y / (y.square().mean(-1, keepdim=True) + norm.eps).sqrt() * norm.weight + norm.bias
+
+    for drift in both_ways(tmp_path, lambda: norm(x), by_parts):
+        assert drift.verdict == "expected", drift.text
+    with torch.no_grad(), driftbound.record(tmp_path / "c.safetensors"):
+        norm(x)
+    with torch.no_grad(), OtherEpsilon(), driftbound.record(tmp_path / "d.safetensors"):
+        norm(x)
+    drift = driftbound.drift(tmp_path / "c.safetensors", tmp_path / "d.safetensors")
+    assert drift.verdict == "suspicious", drift.text
+    assert "standard errors from 1: another epsilon" in drift.text.replace("\n", " ")
 
 
 def test_numbers_that_no_bound_decides_are_not_explained(tmp_path):

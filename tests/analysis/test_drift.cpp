@@ -388,6 +388,27 @@ TEST_CASE("What one run alone ends with, and numbers that are finite in neither 
   CHECK(contains(void_in_both.ops[*void_in_both.culprit].reason, "1 elements are NaN in both runs"));
 }
 
+TEST_CASE("The factor of two runs is the mean over rows, with a standard error from 32 rows on") {
+  std::mt19937 random(140);
+  std::normal_distribution<double> draw;
+  Tensor<double> a({64, 48}), b({64, 48}), few({4, 2}, {1, 2, 1, 2, 1, 2, 1, 2});
+  std::vector<double> factors;
+  for (std::size_t row = 0; row < 64; ++row) {
+    factors.push_back(1e-3 + 1e-4 * draw(random));
+    for (std::size_t i = row * 48; i < (row + 1) * 48; ++i) {
+      a.values[i] = draw(random);
+      b.values[i] = a.values[i] * (1.0 + factors.back());
+    }
+  }
+  double mean = 0.0, squares = 0.0;
+  for (const double f : factors) mean += f / 64.0;
+  for (const double f : factors) squares += (f - mean) * (f - mean);
+  const RunDifference difference = difference_of({StoredTensor::from(a), StoredTensor::from(b)});
+  CHECK(difference.factor == doctest::Approx(mean).epsilon(1e-9));
+  CHECK(difference.factor_error == doctest::Approx(std::sqrt(squares / (64.0 * 63.0))).epsilon(1e-6));
+  CHECK(difference_of({StoredTensor::from(few), StoredTensor::from(few)}).factor_error == 0.0);
+}
+
 TEST_CASE("What follows in one run alone from numbers that the other one does not have is undecided") {
   const TemporaryFolder folder;
   const auto write = [&](const char* name, bool goes_on, bool has_cache, bool reads_again = false) {
