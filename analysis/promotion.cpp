@@ -40,8 +40,8 @@ bool is_plain_product(const Op& op) {
 std::vector<DeclaredDimension> declared_as(const StoredTensor& recorded, bool is_batched) {
   std::vector<DeclaredDimension> declared;
   const Shape& shape = recorded.shape();
-  if (is_batched) declared.push_back({-1, "samples"});
-  for (std::size_t axis = 1; axis < shape.size(); ++axis) declared.push_back({shape[axis], ""});
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    declared.push_back(axis == 0 && is_batched ? DeclaredDimension{-1, "samples"} : DeclaredDimension{shape[axis], ""});
   return declared;
 }
 
@@ -291,6 +291,11 @@ Trace promoted_run(const Graph& graph, const Trace& base, const Promotion& promo
   Inputs inputs = base.inputs;
   inputs.tensors.emplace_back(given, result);
   Trace trace = evaluate(changed, inputs);
+  for (std::size_t i = 0; i < trace.layers.size(); ++i) {  // samples of a model without an axis of them are stacked
+    StoredTensor& output = trace.layers[i].output;
+    if (const Shape& shape = base.layers[i].output.shape(); output.shape() != shape && element_count(shape) > 0)
+      output = StoredTensor(output.type(), shape, {output.bytes().begin(), output.bytes().end()});
+  }
   trace.inputs = base.inputs;
   trace.provenance.program = text_of(graph, promotion) + ", else " + trace.provenance.program;
   if (promotion.remedy != Remedy::float64) trace.arithmetic.order = {};

@@ -143,8 +143,25 @@ private:
       throw InvalidArgument("drift: give two orders, arithmetics, batches, backends or numbers of threads, or more");
   }
 
+  /// What integers make is computed when the model is loaded: those of the first trace.
+  /// Throws:    InvalidArgument where another trace has others
+  void require_same_integers() const {
+    const Graph graph = describe_model(settings_.files.front()).graph;
+    const Inputs first = read_given_inputs(graph, settings_.files[1]);
+    for (std::size_t i = 2; i < settings_.files.size(); ++i) {
+      const Inputs other = read_given_inputs(graph, settings_.files[i]);
+      for (const auto& [name, tensor] : first.tensors)
+        if (!is_float(tensor.type()) && !tensor.identical(other.at(name)))
+          throw InvalidArgument(
+              fmt::format("{}: the runs are of different inputs: '{}' differs from that of {}; record both runs with "
+                          "the same inputs",
+                          settings_.files[i], name, settings_.files[1]));
+    }
+  }
+
   void list_traces() {
     model_ = load_for_run(settings_.files.front(), &settings_.inputs, settings_.files[1]);
+    if (model_.inputs) require_same_integers();
     std::vector<std::shared_ptr<NamedTrace>> runs;  // their numbers stay in the files until they are judged
     for (std::size_t i = 1; i < settings_.files.size(); ++i)
       runs.push_back(std::make_shared<NamedTrace>(read_named(model_, settings_.files[i])));
