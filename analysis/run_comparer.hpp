@@ -133,8 +133,8 @@ private:
   /// an operand does already.
   /// Source:    docs/theory.md T-137
   std::string answers_to_others(std::size_t i, const OpEvidence& evidence);
-  /// The first value of those that an op reads, directly or by way of others, which has no rows to be compared by, where
-  /// the runs have other rows or others in another order; empty: there is none.
+  /// The first sum, product or extreme of those that an op reads, directly or by way of others, which has no rows to be
+  /// compared by, where the runs have other rows or others in another order; empty: there is none.
   std::string what_mixes_rows(std::size_t i) const;
   bool reads_drifted(const AlignedResult& one) const;
   /// The value from outside, of floating-point numbers that the other run has not, which a result of either run follows from.

@@ -198,7 +198,10 @@ std::string RunComparer::what_mixes_rows(std::size_t i) const {
     const Shape &a = run_a_.shape_of(id_of(run_a_, one.a)), &b = run_b_.shape_of(id_of(run_b_, one.b));
     return may_have_rows_in_common(a, b, *drift_.rows);
   };
-  if (!has_rows(alignment_.results[i])) return drift_.ops[i].name;
+  const auto adds_up = [](const AlignedResult& one) {
+    return one.kind.starts_with("Reduce") || one.kind.starts_with("product");
+  };
+  if (!has_rows(alignment_.results[i])) return adds_up(alignment_.results[i]) ? drift_.ops[i].name : "";
   std::string name;
   std::set<std::size_t> open = {i};  // results that lead to it and are compared nowhere
   for (std::size_t place = i + 1; place-- > 0;) {
@@ -208,7 +211,7 @@ std::string RunComparer::what_mixes_rows(std::size_t i) const {
       if (operand >= place || drift_.ops[operand].difference || !is_float(run_a_.type_of(id_of(run_a_, read.a))))
         continue;
       open.insert(operand);
-      name = drift_.ops[operand].name;
+      if (adds_up(read)) name = drift_.ops[operand].name;
     }
   }
   return name;
