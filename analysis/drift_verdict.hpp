@@ -16,13 +16,14 @@ struct OpEvidence {
   std::string rounded_numbers;                    ///< which differ by a rounding alone that no type declares
   std::string declared_rounding;                  ///< which differ by a rounding to the type of one run
   std::string other_function;                     ///< how the runs compute it otherwise; empty: that is not known
-  std::string unknown_numbers;                    ///< which may differ, as they are not recorded alike; empty: none
-  std::string complaint_as_b;                     ///< of one run's numbers as those of the other run's op
-  std::string answers_to_rows;          ///< how the numbers show that rows answer to rows of one run alone; empty: not
-  std::string answers_to_positions;     ///< the same of positions
-  bool follows_choice = false;          ///< what it reads follows from another choice in the second run
-  bool is_drawn = false;                ///< both runs draw its numbers, or what they follow from, at random
-  std::string unmatched_source;         ///< from outside, which it follows from in one run alone
+  bool reads_rounded_parts = false;  ///< declared_rounding is of weights that one run has as parts of the other one's
+  std::string unknown_numbers;       ///< which may differ, as they are not recorded alike; empty: none
+  std::string complaint_as_b;        ///< of one run's numbers as those of the other run's op
+  std::string answers_to_rows;       ///< how the numbers show that rows answer to rows of one run alone; empty: not
+  std::string answers_to_positions;  ///< the same of positions
+  bool follows_choice = false;       ///< what it reads follows from another choice in the second run
+  bool is_drawn = false;             ///< both runs draw its numbers, or what they follow from, at random
+  std::string unmatched_source;      ///< from outside, which it follows from in one run alone
   bool reads_the_same_sources = false;  ///< all numbers from outside that both runs have are the same
   bool follows_other_function = false;  ///< it reads what the runs compute by other functions
   bool reads_not_finite = false;        ///< other_numbers says that they are not finite in one run alone

@@ -59,6 +59,8 @@ private:
 
   /// Notes what follows from values from outside that the other run has not. Weights that one run joins are in both.
   void note_unmatched();
+  /// The results of a run that follow from these values by way of results that it has alone.
+  std::set<std::string> following_up_to_both(const RecordedRun& run, std::set<std::string> ids, bool is_a) const;
   /// `only_a`, `only_b`: values from outside that one run has alone
   /// Throws:    InvalidArgument where no weight is in both runs, and one has another shape of the same name in two axes or more
   void require_same_weights(const std::vector<std::string>& only_a, const std::vector<std::string>& only_b) const;
@@ -160,7 +162,8 @@ private:
   const LayersOf layers_a_, layers_b_;
   RunsDrift drift_;
   std::array<std::map<RecordedResult, std::size_t>, 2> positions_;  ///< in the alignment, by result of each run
-  std::map<std::size_t, std::size_t> other_sources_;                ///< by position in the alignment: that in the drift
+  std::set<std::string> from_rounded_a_, from_rounded_b_;  ///< what reads parts of weights that one run has rounded
+  std::map<std::size_t, std::size_t> other_sources_;       ///< by position in the alignment: that in the drift
   std::set<std::size_t> scores_, score_sources_;  ///< by position in the alignment: those that find_scores finds
   std::set<std::size_t> other_masks_;             ///< scores masked by -∞ in the run that the other is judged as
   std::set<std::size_t> unknown_sources_;         ///< by position in the alignment: they may differ

@@ -203,8 +203,11 @@ void RunComparer::compare_exact_networks(const std::set<std::size_t>& doubtful, 
 }
 
 std::string RunComparer::text_of_joined_source() const {
-  if (drift_.sources.size() == other_sources_.size()) return "";
-  const DriftSource& source = drift_.sources.front();  // those of the alignment come behind
+  const auto of_alignment = drift_.sources.end() - static_cast<std::ptrdiff_t>(other_sources_.size());
+  const auto found =
+      std::find_if(drift_.sources.begin(), of_alignment, [](const auto& one) { return !one.is_declared; });
+  if (found == of_alignment) return "";
+  const DriftSource& source = *found;
   const bool is_a_whole = element_count(run_a_.shape_of(source.a)) == source.difference->elements;
   return fmt::format(", and {} of {} elements of '{}', of which one run has '{}' as a part",
                      source.difference->differing, source.difference->elements,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -84,6 +85,17 @@ std::optional<std::int64_t> elements_in_common(const StoredTensor& part, const S
   return static_cast<std::int64_t>(part.size()) - others;
 }
 
+using NumbersOfPart = std::function<StoredTensor(StoredTensor)>;
+
+/// Numbers rounded to a format that float32 holds, as float32.
+StoredTensor rounded_to_format(const StoredTensor& tensor, FormatId id) {
+  const Tensor<double> numbers = tensor.to_double();
+  Tensor<float> rounded(numbers.shape);
+  std::transform(numbers.values.begin(), numbers.values.end(), rounded.values.begin(),
+                 [&](double x) { return static_cast<float>(round_to(x, format(id), Rounding::nearest_even)); });
+  return StoredTensor::from(rounded);
+}
+
 /// Values of a run that are one of the other run, one after the other along an axis: one value is a copy.
 struct Parts {
   std::vector<std::string> ids;
@@ -94,7 +106,8 @@ struct Parts {
 /// those that have most.
 /// Returns:   empty where there are none
 std::optional<Parts> parts_along(std::size_t axis, const StoredTensor& all, double least_share,
-                                 const RecordedRun& other, const std::vector<std::string>& candidates) {
+                                 const RecordedRun& other, const std::vector<std::string>& candidates,
+                                 const NumbersOfPart& numbers) {
   const std::size_t stretches = stretches_along(axis, all);
   Parts parts;
   for (std::size_t elements = 0; elements < all.size();) {
@@ -102,7 +115,7 @@ std::optional<Parts> parts_along(std::size_t axis, const StoredTensor& all, doub
     double most = 0.0;
     for (const std::string& id : candidates) {
       if (!is_known_weight(other, id)) continue;
-      const StoredTensor part = other.stored(id);
+      const StoredTensor part = numbers(other.stored(id));
       const auto size = static_cast<double>(part.size());
       const auto common = elements_in_common(part, all, axis, elements / stretches,
                                              static_cast<std::int64_t>(size * (1.0 - std::max(least_share, most))));
@@ -120,13 +133,13 @@ std::optional<Parts> parts_along(std::size_t axis, const StoredTensor& all, doub
 }
 
 /// Values joined along an axis.
-StoredTensor joined_along(std::size_t axis, const RecordedRun& run, const std::vector<std::string>& ids,
-                          const StoredTensor& like) {
+StoredTensor joined_along(std::size_t axis, const std::vector<std::string>& ids, const StoredTensor& like,
+                          const std::function<StoredTensor(const std::string&)>& stored) {
   const std::size_t stretches = stretches_along(axis, like);
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < stretches; ++i)
     for (const std::string& id : ids) {
-      const StoredTensor part = run.stored(id);
+      const StoredTensor part = stored(id);
       const std::size_t count = part.bytes().size() / stretches;
       const auto of_part = part.bytes().subspan(i * count, count);
       bytes.insert(bytes.end(), of_part.begin(), of_part.end());
@@ -135,7 +148,8 @@ StoredTensor joined_along(std::size_t axis, const RecordedRun& run, const std::v
 }
 
 struct JoinedSources {
-  std::set<std::string> a, b;  ///< ids
+  std::set<std::string> a, b;                  ///< ids
+  std::set<std::string> rounded_a, rounded_b;  ///< of these: one run has them rounded to its narrower type
   std::vector<DriftSource> differing;
 };
 
@@ -155,6 +169,8 @@ public:
     }
     add(1.0, true, alignment_.sources_only_a, all_b);
     add(1.0, false, alignment_.sources_only_b, all_a);
+    add_rounded(true, alignment_.sources_only_a, alignment_.sources_only_b);
+    add_rounded(false, alignment_.sources_only_b, alignment_.sources_only_a);
     constexpr double most = 0.9;  // of the elements are the same where few numbers of a weight differ
     add(most, true, alignment_.sources_only_a, alignment_.sources_only_b);
     add(most, false, alignment_.sources_only_b, alignment_.sources_only_a);
@@ -170,7 +186,7 @@ private:
       if (of_whole.count(id) != 0 || !is_known_weight(run, id)) continue;
       const StoredTensor all = run.stored(id);
       for (std::size_t axis = 0; axis < all.shape().size(); ++axis) {
-        const auto found = parts_along(axis, all, least_share, other, parts);
+        const auto found = parts_along(axis, all, least_share, other, parts, [](StoredTensor part) { return part; });
         if (!found) continue;
         of_whole.insert(id);
         of_parts.insert(found->ids.begin(), found->ids.end());
@@ -180,9 +196,62 @@ private:
     }
   }
 
+  /// Parts of a weight that one run has in a narrower type than the other one, rounded to that.
+  void add_rounded(bool is_a_whole, const std::vector<std::string>& wholes, const std::vector<std::string>& parts) {
+    const RecordedRun &run = is_a_whole ? a_ : b_, &other = is_a_whole ? b_ : a_;
+    std::set<std::string>&of_whole = is_a_whole ? joined_.a : joined_.b, &of_parts = is_a_whole ? joined_.b : joined_.a;
+    for (const std::string& id : wholes) {
+      if (of_whole.count(id) != 0 || !is_known_weight(run, id)) continue;
+      const ElementType type = run.type_of(id);
+      std::vector<std::string> of_other_type;
+      for (const std::string& part : parts)
+        if (is_known_weight(other, part) && other.type_of(part) != type && of_parts.count(part) == 0)
+          of_other_type.push_back(part);
+      if (of_other_type.empty()) continue;
+      const FormatId of_run = *float_format(type), of_other = *float_format(other.type_of(of_other_type.front()));
+      const bool is_whole_rounded = format(of_run).precision < format(of_other).precision;
+      const FormatId narrow = is_whole_rounded ? of_run : of_other;
+      const auto numbers = [&](const StoredTensor& tensor) { return rounded_to_format(tensor, narrow); };
+      const StoredTensor all = numbers(run.stored(id));
+      for (std::size_t axis = 0; axis < all.shape().size(); ++axis) {
+        const auto found = parts_along(axis, all, 1.0, other, of_other_type, numbers);
+        if (!found) continue;
+        of_whole.insert(id);
+        of_parts.insert(found->ids.begin(), found->ids.end());
+        (is_a_whole ? joined_.rounded_a : joined_.rounded_b).insert(id);
+        (is_a_whole ? joined_.rounded_b : joined_.rounded_a).insert(found->ids.begin(), found->ids.end());
+        note_rounding(is_a_whole, id, axis, *found, narrow, is_whole_rounded == is_a_whole);
+        break;
+      }
+    }
+  }
+
+  void note_rounding(bool is_a_whole, const std::string& id, std::size_t axis, const Parts& parts, FormatId narrow,
+                     bool is_first_rounded) {
+    const RecordedRun &run = is_a_whole ? a_ : b_, &other = is_a_whole ? b_ : a_;
+    const Tensor<double> whole = run.stored(id).to_double();
+    const StoredTensor all = StoredTensor::from(whole);
+    const StoredTensor joined = joined_along(axis, parts.ids, all, [&](const std::string& part) {
+      return StoredTensor::from(other.stored(part).to_double());
+    });
+    DriftSource source;
+    source.a = is_a_whole ? id : parts.ids.front();
+    source.b = is_a_whole ? parts.ids.front() : id;
+    source.called_a = a_.called(source.a);
+    source.called_b = b_.called(source.b);
+    source.reader = reader_in(a_, source.a);
+    source.difference = is_a_whole ? difference_of({all, joined}) : difference_of({joined, all});
+    source.rounded_to = format(narrow).name;
+    source.is_first_rounded = is_first_rounded;
+    source.is_declared = true;
+    joined_.differing.push_back(std::move(source));
+  }
+
   void note_difference(bool is_a_whole, const std::string& id, const StoredTensor& all, std::size_t axis,
                        const Parts& parts) {
-    const StoredTensor joined = joined_along(axis, is_a_whole ? b_ : a_, parts.ids, all);
+    const RecordedRun& other = is_a_whole ? b_ : a_;
+    const StoredTensor joined =
+        joined_along(axis, parts.ids, all, [&](const std::string& part) { return other.stored(part); });
     DriftSource source;
     source.a = is_a_whole ? id : parts.differing;
     source.b = is_a_whole ? parts.differing : id;
@@ -220,7 +289,24 @@ void RunComparer::note_unmatched() {
   from_unmatched_a_ = take(run_a_, without(alignment_.sources_only_a, joined.a), drift_.sources_only_a);
   from_unmatched_b_ = take(run_b_, without(alignment_.sources_only_b, joined.b), drift_.sources_only_b);
   drift_.sources = std::move(joined.differing);
+  from_rounded_a_ = following_up_to_both(run_a_, joined.rounded_a, true);
+  from_rounded_b_ = following_up_to_both(run_b_, joined.rounded_b, false);
   require_same_weights(without(alignment_.sources_only_a, joined.a), without(alignment_.sources_only_b, joined.b));
+}
+
+std::set<std::string> RunComparer::following_up_to_both(const RecordedRun& run, std::set<std::string> ids,
+                                                        bool is_a) const {
+  std::set<std::string> of_both;
+  for (const AlignedResult& one : alignment_.results) of_both.insert(id_of(run, is_a ? one.a : one.b));
+  for (const Record& record : run.records()) {
+    const bool follows = std::any_of(record.operands.begin(), record.operands.end(), [&](const auto& id) {
+      return id && ids.count(*id) != 0 && of_both.count(*id) == 0;
+    });
+    if (!follows) continue;
+    for (const std::optional<std::string>& id : record.results)
+      if (id) ids.insert(*id);
+  }
+  return ids;
 }
 
 void RunComparer::require_same_weights(const std::vector<std::string>& only_a,

@@ -89,6 +89,11 @@ void RunComparer::settle_op(std::size_t i) {
   evidence.reads_not_finite = differing_source_of(one, is_not_finite) != nullptr;
   evidence.rounded_numbers = rounded_source_of(one, false);
   evidence.declared_rounding = rounded_source_of(one, true);
+  const bool reads_parts =
+      from_rounded_a_.count(id_of(run_a_, one.a)) != 0 || from_rounded_b_.count(id_of(run_b_, one.b)) != 0;
+  evidence.reads_rounded_parts = reads_parts && unmatched_source_of(one).empty();
+  if (evidence.reads_rounded_parts && evidence.declared_rounding.empty())
+    evidence.declared_rounding = "one run reads parts of weights of the other one, rounded to a narrower type";
   evidence.unknown_numbers = unknown_source_of(one);
   evidence.are_other_steps = !alignment_.steps.empty();
   evidence.unmatched_source = unmatched_source_of(one);

@@ -356,6 +356,26 @@ def test_what_one_run_goes_on_to_compute_is_not_expected(tmp_path):
         assert "it is a result of the run, and the other run has none" in drift.text.replace("\n", " ")
 
 
+@pytest.mark.parametrize("fault", ["", "swapped", "element"])
+def test_joined_weights_in_a_narrower_type(tmp_path, fault):
+    torch.manual_seed(12)
+    parts, out, x = [nn.Linear(16, 16) for _ in range(3)], nn.Linear(16, 16), torch.randn(2, 5, 16)
+    joined, narrow_out = nn.Linear(16, 48).bfloat16(), nn.Linear(16, 16).bfloat16()
+    order = [1, 0, 2] if fault == "swapped" else [0, 1, 2]
+    joined.weight.data = torch.cat([parts[i].weight.data for i in order]).bfloat16()
+    joined.bias.data = torch.cat([parts[i].bias.data for i in order]).bfloat16()
+    narrow_out.load_state_dict(out.state_dict())
+    if fault == "element":
+        joined.weight.data[3] *= 1.25
+
+    def attention(q, k, v, last):
+        return last((q @ k.transpose(-1, -2) * 0.25).softmax(-1) @ v)
+
+    for drift in both_ways(tmp_path, lambda: attention(*(part(x) for part in parts), out),
+                           lambda: attention(*joined(x.bfloat16()).chunk(3, -1), narrow_out)):
+        assert (drift.verdict == "expected") == (fault == ""), drift.text
+
+
 class Wrong(torch.utils._python_dispatch.TorchDispatchMode):
     """Replaces what a norm gives."""
 
