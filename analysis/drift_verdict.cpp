@@ -209,11 +209,14 @@ double standard_errors_for(std::size_t ops) {
 
 /// By another epsilon all rows of a norm are larger or smaller by a factor. Rounding makes a factor of its own in each row.
 std::string factor_of_norm(const DriftOp& op, std::size_t ops) {
-  constexpr double least_in_units = 16.0;
+  constexpr double least_in_units = 16.0, standard_errors_of_few_rows = 16.0;
+  constexpr std::int64_t many_rows = 32;
   const RunDifference& difference = *op.difference;
   if (!(difference.factor_error > 0.0) || !op.unit) return "";
   if (!(std::abs(difference.factor) > least_in_units * *op.unit)) return "";
-  if (!(std::abs(difference.factor) > standard_errors_for(ops) * difference.factor_error)) return "";
+  const double most = difference.rows < many_rows ? std::max(standard_errors_of_few_rows, standard_errors_for(ops))
+                                                  : standard_errors_for(ops);
+  if (!(std::abs(difference.factor) > most * difference.factor_error)) return "";
   return fmt::format(
       "on the same operands the second run's rows are 1 {} {} times the first run's, {:.0f} standard errors "
       "from 1: another epsilon, or another scale",

@@ -51,7 +51,7 @@ public:
     constexpr std::size_t enough = 32;
     const auto rows = static_cast<double>(difference_.rows), columns = static_cast<double>(width_);
     if (difference_.rows > 0) difference_.factor = factors_ / rows;
-    if (difference_.rows >= static_cast<std::int64_t>(enough))
+    if (difference_.rows >= fewest_rows_of_factor)
       difference_.factor_error = std::sqrt(squared_error_of_mean(factors_, factors_squares_, rows));
     if (difference_.rows < static_cast<std::int64_t>(enough) || width_ < enough) return difference_;
     double of_columns = 0.0, squares_of_columns = 0.0;

@@ -9,6 +9,9 @@ namespace driftbound::analysis {
 /// Scores from here down are masked: programs add masks of -10^4 and less to scores, and no score is as large.
 inline constexpr double least_mask = -5e3;
 
+/// Rows from which on a factor has a standard error.
+inline constexpr std::int64_t fewest_rows_of_factor = 8;
+
 /// How far the same value of two runs, x in the first and y in the second, is apart.
 struct RunDifference {
   std::int64_t elements = 0;
@@ -28,7 +31,7 @@ struct RunDifference {
   double mean_error =
       0.0;              ///< standard error of the mean, from the means of rows and of columns; 0: fewer than 32 of one
   double factor = 0.0;  ///< mean over rows of sum x (y - x) / sum x^2: what y is x times, less 1
-  double factor_error = 0.0;  ///< standard error of the factor, from the rows; 0: fewer than 32
+  double factor_error = 0.0;  ///< standard error of the factor, from the rows; 0: fewer than 8
 
   bool is_zero() const { return differing == 0; }
   bool is_finite_in_both() const { return not_finite_a == 0 && not_finite_b == 0; }

@@ -388,7 +388,7 @@ TEST_CASE("What one run alone ends with, and numbers that are finite in neither 
   CHECK(contains(void_in_both.ops[*void_in_both.culprit].reason, "1 elements are NaN in both runs"));
 }
 
-TEST_CASE("The factor of two runs is the mean over rows, with a standard error from 32 rows on") {
+TEST_CASE("The factor of two runs is the mean over rows, with a standard error from 8 rows on") {
   std::mt19937 random(140);
   std::normal_distribution<double> draw;
   Tensor<double> a({64, 48}), b({64, 48}), few({4, 2}, {1, 2, 1, 2, 1, 2, 1, 2});
