@@ -223,8 +223,8 @@ std::string why_no_bounds(const Decisions& decisions, const KnownRows& a, const 
   if (!a.are_known() || !b.are_known()) return "the exact numbers are not known";
   if (!a.are_followed() || !b.are_followed())
     return "bounds of every number are computed of up to 4096 numbers a sample, where that takes about a second and "
-           "256 MB, "
-           "with --flips 4 GB (runs recorded op by op are one sample: record fewer rows, or give the model and traces)";
+           "256 MB, with --flips 4 GB (runs recorded op by op are one sample: record fewer rows, or give the model and "
+           "traces)";
   return "the bounds of any run are infinite";
 }
 

@@ -61,9 +61,8 @@ std::string why_nothing_in_common(const RecordedRun& a, const RecordedRun& b) {
       if (in_a != in_b)
         return fmt::format(
             "the runs are of different models, or of inputs of other shapes: the first result of both, that of '{}', "
-            "is {} "
-            "in the first run and {} in the second; record both runs with inputs that differ in rows or positions "
-            "alone",
+            "is {} in the first run and {} in the second; record both runs with inputs that differ in rows or "
+            "positions alone",
             of_a.name, driftbound::to_string(in_a), driftbound::to_string(in_b));
     }
   return "the runs are of different models: no op of one is an op of the other";

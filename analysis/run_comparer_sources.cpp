@@ -220,14 +220,14 @@ private:
         of_parts.insert(found->ids.begin(), found->ids.end());
         (is_a_whole ? joined_.rounded_a : joined_.rounded_b).insert(id);
         (is_a_whole ? joined_.rounded_b : joined_.rounded_a).insert(found->ids.begin(), found->ids.end());
-        note_rounding(is_a_whole, id, axis, *found, narrow, is_whole_rounded == is_a_whole);
+        note_rounded_parts(is_a_whole, id, axis, *found, narrow, is_whole_rounded == is_a_whole);
         break;
       }
     }
   }
 
-  void note_rounding(bool is_a_whole, const std::string& id, std::size_t axis, const Parts& parts, FormatId narrow,
-                     bool is_first_rounded) {
+  void note_rounded_parts(bool is_a_whole, const std::string& id, std::size_t axis, const Parts& parts, FormatId narrow,
+                          bool is_first_rounded) {
     const RecordedRun &run = is_a_whole ? a_ : b_, &other = is_a_whole ? b_ : a_;
     const Tensor<double> whole = run.stored(id).to_double();
     const StoredTensor all = StoredTensor::from(whole);

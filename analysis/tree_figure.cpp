@@ -114,27 +114,12 @@ struct Drawing {
   double width = 0.0, height = 0.0;
 };
 
-/// The products in the order of a walk through the tree, so that no lines cross.
-std::vector<std::int64_t> walk(const SummationTree& tree) {
-  std::vector<std::int64_t> order, open = {tree.leaves + std::ssize(tree.nodes) - 1};
-  while (!open.empty()) {
-    const std::int64_t id = open.back();
-    open.pop_back();
-    if (id < tree.leaves) {
-      order.push_back(id);
-      continue;
-    }
-    const std::vector<std::int64_t>& children = tree.nodes[static_cast<std::size_t>(id - tree.leaves)];
-    open.insert(open.end(), children.rbegin(), children.rend());
-  }
-  return order;
-}
-
 Drawing layout_of(const SummationTree& tree, double apart) {
   const auto all = static_cast<std::size_t>(tree.leaves) + tree.nodes.size();
   Drawing drawing{std::vector<double>(all), std::vector<double>(all), 0.0, 0.0};
   const double level = std::clamp(480.0 / static_cast<double>(std::max<std::int64_t>(tree.height(), 1)), 5.0, 40.0);
-  const std::vector<std::int64_t> order = walk(tree);
+  const std::vector<std::int64_t> order =
+      tree.products_below(tree.leaves + std::ssize(tree.nodes) - 1);  // so that no lines cross
   for (std::size_t i = 0; i < order.size(); ++i)
     drawing.x[static_cast<std::size_t>(order[i])] = edge + apart * (static_cast<double>(i) + 0.5);
   std::vector<double> levels(all, 0.0);

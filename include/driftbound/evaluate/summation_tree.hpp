@@ -28,6 +28,8 @@ struct SummationTree {
   bool is_binary() const;
   /// The largest number of products that one node adds; 0 for one product.
   std::int64_t products_at_once() const;
+  /// The products below a node, or a product itself, in the order of a walk through the tree.
+  std::vector<std::int64_t> products_below(std::int64_t node) const;
   bool same_sums(const SummationTree& other) const { return leaves == other.leaves && nodes == other.nodes; }
 
   friend bool operator==(const SummationTree&, const SummationTree&) = default;

@@ -228,6 +228,21 @@ std::int64_t SummationTree::height() const {
   return heights.empty() ? 0 : heights.back();
 }
 
+std::vector<std::int64_t> SummationTree::products_below(std::int64_t node) const {
+  std::vector<std::int64_t> order, open = {node};
+  while (!open.empty()) {
+    const std::int64_t id = open.back();
+    open.pop_back();
+    if (id < leaves) {
+      order.push_back(id);
+      continue;
+    }
+    const std::vector<std::int64_t>& children = nodes[place(id - leaves)];
+    open.insert(open.end(), children.rbegin(), children.rend());
+  }
+  return order;
+}
+
 bool SummationTree::is_binary() const {
   return std::all_of(nodes.begin(), nodes.end(), [](const auto& children) { return children.size() == 2; });
 }

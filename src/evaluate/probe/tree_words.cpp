@@ -236,29 +236,13 @@ std::optional<std::string> describe_block(const SummationTree& tree) {
   return describe_lanes(tree, all_below(tree));
 }
 
-/// The products below a node, ascending.
-std::vector<std::int64_t> products_below(const SummationTree& tree, std::int64_t node) {
-  std::vector<std::int64_t> open = {node}, products;
-  while (!open.empty()) {
-    const std::int64_t id = open.back();
-    open.pop_back();
-    if (id < tree.leaves) {
-      products.push_back(id);
-      continue;
-    }
-    const std::vector<std::int64_t>& children = tree.nodes[static_cast<std::size_t>(id - tree.leaves)];
-    open.insert(open.end(), children.begin(), children.end());
-  }
-  std::sort(products.begin(), products.end());
-  return products;
-}
-
 /// "blocks of consecutive terms", or "lanes of 8 terms in turn"; empty: the groups are neither.
 std::string kind_of_groups(const SummationTree& tree, const std::vector<std::int64_t>& groups) {
   std::vector<std::vector<std::int64_t>> products;
   bool are_consecutive = true;
   for (const std::int64_t group : groups) {
-    products.push_back(products_below(tree, group));
+    products.push_back(tree.products_below(group));
+    std::sort(products.back().begin(), products.back().end());
     are_consecutive =
         are_consecutive && products.back().back() - products.back().front() + 1 == std::ssize(products.back());
   }
