@@ -405,10 +405,11 @@ private:
     Graph alone;
     std::map<ValueId, ValueId> placed;
     for (const ValueId id : inputs_of(node)) {
+      const StoredTensor& recorded = values.at(id);  // of another type where the run stores wider numbers than declared
       std::vector<DeclaredDimension> declared;
-      for (const std::int64_t extent : values.at(id).shape()) declared.push_back({extent, ""});
+      for (const std::int64_t extent : recorded.shape()) declared.push_back({extent, ""});
       if (is_batched_) declared.front() = {-1, "samples"};
-      placed[id] = alone.add_input(graph_.value(id).name, graph_.value(id).type, std::move(declared));
+      placed[id] = alone.add_input(graph_.value(id).name, recorded.type(), std::move(declared));
       alone.values[placed[id]].has_declared_shape = true;
     }
     std::vector<ValueId> operands;
