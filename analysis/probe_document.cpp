@@ -112,6 +112,17 @@ std::string difference_of_steps(const ArithmeticModel& declared, const ProbeFind
   return fmt::format("{}, and found: {}.", is_declared, steps_text(*steps));
 }
 
+/// Parts of a sum that are rounded although that is not declared, or to other bits than declared. Parts that are declared to be
+/// rounded may be whole sums, whose rounding is that of results.
+std::string difference_of_parts(const ArithmeticModel& declared, const ProbeFindings& findings) {
+  if (!findings.parts) return "";
+  const std::string are_found = "sums of parts of a product were found to have " + sums_text(*findings.parts);
+  if (!declared.reduced_reduction) return are_found + ", which is not declared.";
+  const Format& part = format(declared.reduced_reduction->format);
+  if (findings.parts->precision == part.precision) return "";
+  return are_found + ", and are declared to be rounded to " + std::string(part.name) + ".";
+}
+
 Table facts_of(const ProbeFindings& findings, bool is_sum) {
   Table table{{{"", 18, true}, {"found", 60, true}}};
   const auto add = [&](const char* name, std::string text) {
@@ -123,6 +134,11 @@ Table facts_of(const ProbeFindings& findings, bool is_sum) {
   if (!is_sum) add("fused multiply-add", fused_text(findings.tree()));
   if (findings.additions) add("additions", sums_text(*findings.additions));
   if (findings.steps) add("steps", steps_text(*findings.steps));
+  if (findings.parts) add("sums of parts", sums_text(*findings.parts));
+  const std::vector<bool>& products = findings.classes.front().rounded_products;
+  if (const auto rounded = std::count(products.begin(), products.end(), true); rounded > 0)
+    add("products",
+        fmt::format("{} of {} are rounded as additions are before they are added", rounded, findings.tree().leaves));
   add("results", result_text(findings.result));
   add("subnormals", fmt::format("operands {}, results {}", kept_or_flushed(findings.left.keeps_subnormals()),
                                 kept_or_flushed(findings.keeps_subnormal_results)));
@@ -235,10 +251,14 @@ Json json_of_tree(const SummationTree& tree) {
 }
 
 Json json_of_class(const ElementClass& found) {
+  Json rounded = Json::array();
+  for (std::size_t t = 0; found.tree && t < found.rounded_parts.size(); ++t)
+    if (found.rounded_parts[t]) rounded.push_back(found.tree->leaves + static_cast<std::int64_t>(t));
   return object(
       "elements"_key = found.elements, "first_row"_key = found.first_row, "first_column"_key = found.first_column,
-      "tree"_key = found.tree ? json_of_tree(*found.tree) : Json(nullptr), "reason"_key = text_or_null(found.reason),
-      "equal_bits"_key = found.equal_bits, "verified"_key = found.verified);
+      "tree"_key = found.tree ? json_of_tree(*found.tree) : Json(nullptr), "rounded_parts"_key = rounded,
+      "rounded_products"_key = std::count(found.rounded_products.begin(), found.rounded_products.end(), true),
+      "reason"_key = text_or_null(found.reason), "equal_bits"_key = found.equal_bits, "verified"_key = found.verified);
 }
 
 Json json_of_findings(const ProbeFindings& findings) {
@@ -251,9 +271,9 @@ Json json_of_findings(const ProbeFindings& findings) {
   return object("order"_key = to_string(findings.order), "left"_key = json_of_reading(findings.left),
                 "right"_key = json_of_reading(findings.right), "result"_key = json_of_result(findings.result),
                 "additions"_key = findings.additions ? json_of_sums(*findings.additions) : Json(nullptr),
-                "steps"_key = steps, "keeps_subnormal_results"_key = findings.keeps_subnormal_results,
-                "classes"_key = classes, "confirmed"_key = findings.is_confirmed(), "calls"_key = findings.calls,
-                "masks"_key = findings.masks);
+                "steps"_key = steps, "parts"_key = findings.parts ? json_of_sums(*findings.parts) : Json(nullptr),
+                "keeps_subnormal_results"_key = findings.keeps_subnormal_results, "classes"_key = classes,
+                "confirmed"_key = findings.is_confirmed(), "calls"_key = findings.calls, "masks"_key = findings.masks);
 }
 
 Json json_of_repeated(const RepeatedCalls& calls) {
@@ -314,6 +334,9 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
                                     to_string(order_of(*one.tree)), words_for(*one.tree)));
   if (declared && declared->tensor_core)
     if (std::string text = difference_of_steps(*declared, *probed.findings); !text.empty())
+      found.push_back(std::move(text));
+  if (declared)
+    if (std::string text = difference_of_parts(*declared, *probed.findings); !text.empty())
       found.push_back(std::move(text));
   const auto compare = [&](const char* side, const ProbedReading& reading) {
     if (declared && reading.format() != declared->input)

@@ -452,18 +452,108 @@ TEST_CASE("units of narrow operands and narrow results are found, counts beyond 
       }
 }
 
-TEST_CASE("sums in bf16 have a tree, which is not verified") {
-  const auto in_bf16 = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
-    float sum = 0.0F;
-    for (std::size_t k = 0; k < a.size(); ++k) sum = stored(sum + a[k] * b[k], FormatId::bf16);
-    return sum;
+/// A product of operands in a narrow format whose sums are made by sum(a, b).
+template <class Sum>
+ProductCall of_narrow(FormatId id, const Sum& sum) {
+  return by_element([=](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+    Row left, right;
+    for (const float x : a) left.push_back(stored(x, id));
+    for (const float x : b) right.push_back(stored(x, id));
+    return sum(left, right);
   });
-  const ProbeFindings found = probe_product(in_bf16, {16, 300, 1});
-  CHECK(found.result.format == FormatId::bf16);
-  CHECK(found.additions.value().precision == 8);
-  CHECK(to_string(found.order) == "sequential");
-  CHECK_FALSE(found.is_confirmed());
-  CHECK(contains(found.classes.front().reason, "not verified: sums are kept with 8 bits"));
+}
+
+TEST_CASE("sums that are kept in bf16 are found, with the products that are rounded before they are added") {
+  for (const bool rounds_products : {false, true})
+    for (const std::int64_t n : {3, 40, 300, 700}) {
+      CAPTURE(rounds_products);
+      CAPTURE(n);
+      const ProbeFindings found = probe_product(of_narrow(FormatId::bf16,
+                                                          [=](const Row& a, const Row& b) {
+                                                            float sum = 0.0F;
+                                                            for (std::size_t k = 0; k < a.size(); ++k) {
+                                                              float product = a[k] * b[k];
+                                                              if (rounds_products)
+                                                                product = stored(product, FormatId::bf16);
+                                                              sum = stored(sum + product, FormatId::bf16);
+                                                            }
+                                                            return sum;
+                                                          }),
+                                                {16, n, 1});
+      CHECK(found.result.format == FormatId::bf16);
+      CHECK(to_string(found.order) == "sequential");
+      CHECK(found.additions.value().precision == 8);
+      CHECK(found.additions->rounding == Rounding::nearest_even);
+      CHECK_FALSE(found.parts.has_value());  // all sums are kept in so few bits
+      const std::vector<bool>& rounded = found.classes.front().rounded_products;
+      CHECK(std::count(rounded.begin(), rounded.end(), true) == (rounds_products ? n : 1));
+      CHECK(found.is_confirmed());
+      CHECK_THROWS_WITH_AS(arithmetic_of(found, "bf16"), doctest::Contains("8 bits"), Unsupported);
+    }
+}
+
+TEST_CASE("parts of a sum that are rounded before they are added are found") {
+  for (const FormatId id : {FormatId::bf16, FormatId::fp16})
+    for (const bool of_sums : {false, true})
+      for (const bool is_narrow : {false, true})
+        for (const std::int64_t n : {40, 2000}) {
+          CAPTURE(format(id).name);
+          CAPTURE(of_sums);
+          CAPTURE(is_narrow);
+          CAPTURE(n);
+          const auto kernel = of_narrow(id, [=](const Row& a, const Row& b) {
+            const std::size_t run = a.size() / 4;
+            float sum = 0.0F;
+            for (std::size_t part = 0; part < 4; ++part) {
+              float of_part = 0.0F;
+              for (std::size_t k = part * run; k < (part + 1) * run; ++k) of_part += a[k] * b[k];
+              sum += stored(of_part, id);
+              if (of_sums) sum = stored(sum, id);
+            }
+            return is_narrow ? stored(sum, id) : sum;
+          });
+          const ProbeFindings found =
+              probe_product(kernel, {16, n, 3}, {.expected = parse_summation_order("split-k:4")});
+          CHECK(to_string(found.order) == "split-k:4");
+          REQUIRE(found.parts.has_value());
+          CHECK(found.parts->precision == format(id).precision);
+          CHECK(found.parts->rounding == Rounding::nearest_even);
+          CHECK(found.additions.value().precision == 24);
+          const std::vector<bool>& rounded = found.classes.front().rounded_parts;
+          const int sums = of_sums ? 2 : 0;  // no product lies outside of the last one
+          CHECK(std::count(rounded.begin(), rounded.end(), true) == 4 + sums);
+          CHECK(found.is_confirmed());
+          const ArithmeticModel model = arithmetic_of(found, "split");
+          REQUIRE(model.reduced_reduction.has_value());
+          CHECK(model.reduced_reduction->format == id);
+          CHECK(model.reduced_reduction->parts == 4);
+          CHECK(model.reduced_reduction->rounds_sums == of_sums);
+        }
+}
+
+TEST_CASE("rounded parts of a simulated matrix unit are found") {
+  for (const bool of_sums : {false, true}) {
+    const UnitUse use{.rounds_parts = true, .rounds_sums = of_sums};
+    const ArithmeticModel declared = simulated_arithmetic("h100", "bf16", parse_summation_order("split-k:4"), use);
+    const ProbeFindings found = probe_product(product_call(cpu_evaluator(declared)), {40, 1024, 4});
+    CHECK(to_string(found.order) == "blocked:256");
+    CHECK(found.parts.value().precision == 8);
+    CHECK(found.steps.value().fraction_bits == 25);
+    CHECK(found.steps->sums.precision == 24);
+    CHECK(found.additions.value().precision == (of_sums ? 8 : 24));
+    CHECK(found.is_confirmed());
+    CHECK(arithmetic_of(found, "unit").reduced_reduction.value().parts == 4);
+    CHECK(arithmetic_of(found, "unit").reduced_reduction->rounds_sums == of_sums);
+  }
+}
+
+TEST_CASE("the trees of many products with results in bf16 take two masks a pair" * doctest::test_suite("campaign")) {
+  ArithmeticModel declared = simulated_arithmetic("h100", "bf16", parse_summation_order("split-k:4"));
+  declared.output = FormatId::bf16;
+  const ProbeFindings found = probe_product(product_call(cpu_evaluator(declared)), {256, 4096, 4});
+  CHECK(found.tree().same_sums(tree_of(kernel_of(declared, 4096), 4096)));
+  CHECK(found.is_confirmed());
+  CHECK(found.masks < 2 * 4096 * 8);
 }
 
 float rounded_to_bits(float x, int bits) {
@@ -511,13 +601,19 @@ TEST_CASE("what is no tree of sums is said, not guessed") {
   });
   CHECK_THROWS_WITH_AS(probe_product(by_moderate, {16, 300, 1}), doctest::Contains("masks of other numbers"),
                        Unsupported);
-  const auto in_nine_bits = by_element([](const Row& a, const Row& b, std::int64_t, std::int64_t) {
-    float sum = 0.0F;
-    for (std::size_t k = 0; k < a.size(); ++k) sum = rounded_to_bits(sum + a[k] * b[k], 9);
-    return sum;
-  });
-  CHECK_THROWS_WITH_AS(probe_product(in_nine_bits, {16, 1000, 1}),
-                       doctest::Contains("do not hold so many units exactly"), Unsupported);
+  const auto in_bits = [](int bits) {
+    return by_element([=](const Row& a, const Row& b, std::int64_t, std::int64_t) {
+      float sum = 0.0F;
+      for (std::size_t k = 0; k < a.size(); ++k) sum = rounded_to_bits(sum + a[k] * b[k], bits);
+      return sum;
+    });
+  };
+  CHECK_THROWS_WITH_AS(probe_product(in_bits(3), {16, 1000, 1}), doctest::Contains("do not hold so many units exactly"),
+                       Unsupported);
+  const ProbeFindings in_nine = probe_product(in_bits(9), {16, 1000, 1});
+  CHECK(to_string(in_nine.order) == "sequential");
+  CHECK_FALSE(in_nine.is_confirmed());
+  CHECK(contains(in_nine.classes.front().reason, "9 bits"));
   std::mt19937_64 draw(1);
   const auto at_random = by_element([&](Row a, Row b, std::int64_t, std::int64_t) {
     std::mt19937_64 first = draw, second = draw;

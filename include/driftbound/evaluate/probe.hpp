@@ -75,7 +75,11 @@ struct StepArithmetic {
 struct ElementClass {
   std::int64_t elements = 0, first_row = 0, first_column = 0;
   std::optional<SummationTree> tree;  ///< empty: not found
-  std::string reason;                 ///< why there is none, or none that could be verified
+  /// By node of the tree: whether its sum is rounded once more, as ProbeFindings::parts says. Empty: none is.
+  std::vector<bool> rounded_parts;
+  /// By product: whether it is rounded to the bits of additions, fewer than 24, before it is added. Empty: none is.
+  std::vector<bool> rounded_products;
+  std::string reason;  ///< why there is no tree, or none that could be verified
   /// Elements of random data that have the bits computed along the tree, of how many.
   std::int64_t equal_bits = 0, verified = 0;
 };
@@ -84,9 +88,10 @@ struct ProbeFindings {
   ProductShape shape;
   ProbedReading left, right;
   ProbedResult result;
-  std::optional<SumRounding> additions;         ///< of nodes with two summands; empty: there are none
-  std::optional<StepArithmetic> steps;          ///< of nodes with more; empty: there are none
-  std::optional<bool> keeps_subnormal_results;  ///< of float32; empty: the operands' format has no such products
+  std::optional<SumRounding> additions;  ///< of nodes with two summands; empty: there are none
+  std::optional<StepArithmetic> steps;   ///< of nodes with more; empty: there are none
+  std::optional<SumRounding> parts;  ///< how sums are rounded that are kept in fewer bits than others; empty: none are
+  std::optional<bool> keeps_subnormal_results;  ///< of float32; empty: products or parts are never as small
   SummationOrder order;               ///< of the largest class: a named order that forms these sums, else height:H
   std::vector<ElementClass> classes;  ///< the largest one first
   std::int64_t calls = 0, masks = 0;

@@ -139,6 +139,29 @@ std::optional<Rounding> rounding_of_step(Caller& caller, const ProbedClass& prob
       rounded_sums(caller, probed, index, node, {products[0], products[1]}, {products[2], products[3]}, unit));
 }
 
+/// The products that a node adds to one other number, and the first product of that.
+std::vector<std::pair<std::int64_t, std::int64_t>> products_with_siblings(const TreeIndex& index) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t k = 0; k < index.tree().leaves && index.tree().leaves > 1; ++k) {
+    const std::vector<std::int64_t>& siblings = index.children(index.parent(k));
+    if (siblings.size() != 2) continue;
+    pairs.emplace_back(k, index.first_product(siblings[0] == k ? siblings[1] : siblings[0]));
+  }
+  return pairs;
+}
+
+/// How the sum of a node that adds two numbers is rounded.
+SumRounding rounding_at(Caller& caller, const ProbedClass& probed, const TreeIndex& index, std::int64_t node) {
+  SumRounding sums;
+  sums.precision = precision_of_sum(caller, probed, index, node);
+  const std::vector<std::int64_t>& children = index.children(node);
+  const int unit = base_exponent(probed) + 1 - sums.precision;
+  if (unit > probed.reading.lowest_power)
+    sums.rounding = rounding_with(rounded_sums(caller, probed, index, node, {index.first_product(children[0])},
+                                               {index.first_product(children[1])}, unit));
+  return sums;
+}
+
 }  // namespace
 
 bool is_step(const TreeIndex& index, std::int64_t node, bool tree_has_steps) {
@@ -151,20 +174,71 @@ int lowest_power_of(const ProbedResult& result) {
   return f.min_exponent - f.precision + 1;
 }
 
-std::optional<SumRounding> find_additions(Caller& caller, const ProbedClass& probed, const TreeIndex& index) {
+std::vector<bool> find_rounded_parts(Caller& caller, const ProbedClass& probed, const TreeIndex& index) {
+  constexpr int bit = 11;  // behind the first one: of float32, of steps of all units known, not of bf16 or fp16
+  if (bits_behind(probed) < bit) return {};
+  const int base = base_exponent(probed);
+  std::vector<SumProbe> probes;
+  std::vector<std::size_t> asked;
+  for (std::size_t t = 0; t < index.tree().nodes.size(); ++t) {
+    const std::int64_t node = index.tree().leaves + static_cast<std::int64_t>(t);
+    const std::optional<std::int64_t> outside = index.product_outside(node);
+    if (!outside) continue;
+    const std::vector<std::int64_t>& children = index.children(node);
+    probes.push_back({{{index.first_product(children[0]), power(base)},
+                       {index.first_product(children[1]), power(base - bit)},
+                       {*outside, -power(base)}}});
+    asked.push_back(t);
+  }
+  const std::vector<float> results = run_finite_probes(caller, probed.lanes, probes);
+  std::vector<bool> rounded(index.tree().nodes.size(), false);
+  bool is_any = false;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    rounded[asked[i]] = results[i] == 0.0F;
+    is_any = is_any || rounded[asked[i]];
+  }
+  return is_any ? rounded : std::vector<bool>();
+}
+
+SumRounding find_parts(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
+                       const std::vector<bool>& rounded) {
+  const auto first = std::find(rounded.begin(), rounded.end(), true);
+  return rounding_at(caller, probed, index, index.tree().leaves + (first - rounded.begin()));
+}
+
+std::optional<SumRounding> find_additions(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
+                                          const std::vector<bool>& rounded) {
   const bool has_steps = !index.tree().is_binary();
-  const auto node = node_where(index, [&](std::int64_t id) { return !is_step(index, id, has_steps); });
+  const auto is_addition = [&](std::int64_t id) { return !is_step(index, id, has_steps); };
+  const auto is_rounded = [&](std::int64_t id) {
+    return !rounded.empty() && rounded[static_cast<std::size_t>(id - index.tree().leaves)];
+  };
+  auto node = node_where(index, [&](std::int64_t id) { return is_addition(id) && !is_rounded(id); });
+  // Of the last node nothing is seen behind the rounding of results: what the others do is said in its place.
+  if (!node || (probed.result.is_narrow() && index.parent(*node) < 0)) node = node_where(index, is_addition);
   if (!node) return std::nullopt;
-  SumRounding sums;
-  sums.is_hidden = probed.result.is_narrow() && index.parent(*node) < 0;
-  if (sums.is_hidden) return sums;
-  sums.precision = precision_of_sum(caller, probed, index, *node);
-  const std::vector<std::int64_t>& children = index.children(*node);
-  const int unit = base_exponent(probed) + 1 - sums.precision;
-  if (unit > probed.reading.lowest_power)
-    sums.rounding = rounding_with(rounded_sums(caller, probed, index, *node, {index.first_product(children[0])},
-                                               {index.first_product(children[1])}, unit));
-  return sums;
+  if (probed.result.is_narrow() && index.parent(*node) < 0) return SumRounding{24, std::nullopt, true};
+  return rounding_at(caller, probed, index, *node);
+}
+
+std::vector<bool> find_rounded_products(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
+                                        int precision) {
+  const bool has_bits = probed.reading.precision >= precision && bits_behind(probed) >= precision;
+  if (!caller.has_right_operand() || !probed.lanes.across.empty() || !has_bits) return {};
+  // 3/2 (1 + 2^(1-p)) has one bit more than p. The next product takes 3/2 away.
+  const float last = power(1 - precision);
+  std::vector<SumProbe> probes;
+  for (const auto& [product, sibling] : products_with_siblings(index))
+    probes.push_back({{{product, 1.0F + last}, {sibling, -1.0F}}});
+  const std::vector<float> results = run_finite_probes(caller, probed.lanes, probes, 1.5F);
+  std::vector<bool> rounded(static_cast<std::size_t>(index.tree().leaves), false);
+  bool is_any = false;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    const bool is_rounded = results[i] != 1.5F * last;
+    rounded[static_cast<std::size_t>(probes[i].at[0].first)] = is_rounded;
+    is_any = is_any || is_rounded;
+  }
+  return is_any ? rounded : std::vector<bool>();
 }
 
 std::optional<StepArithmetic> find_steps(Caller& caller, const ProbedClass& probed, const TreeIndex& index) {
@@ -213,20 +287,14 @@ std::vector<bool> find_fused(Caller& caller, const ProbedClass& probed, const Tr
   const float number = 1.0F + power(-12);
   const float lost = power(-24);
   std::vector<SumProbe> probes;
-  std::vector<std::int64_t> asked;
-  for (std::int64_t k = 0; k < tree.leaves; ++k) {
-    const std::vector<std::int64_t>& siblings = index.children(index.parent(k));
-    if (siblings.size() != 2) continue;
-    const std::int64_t sibling = siblings[0] == k ? siblings[1] : siblings[0];
-    probes.push_back({{{k, number}, {index.first_product(sibling), -number}}});
-    asked.push_back(k);
-  }
+  for (const auto& [product, sibling] : products_with_siblings(index))
+    probes.push_back({{{product, number}, {sibling, -number}}});
   const std::vector<float> results = run_finite_probes(caller, probed.lanes, probes, number);
-  for (std::size_t i = 0; i < asked.size(); ++i) {
+  for (std::size_t i = 0; i < probes.size(); ++i) {
     if (results[i] != 0.0F && results[i] != lost && results[i] != -lost)
       throw Unsupported("probe: two products that cancel leave " + std::to_string(results[i]) + " (" + caller.place() +
                         "), which neither rounded products nor fused multiply-adds do");
-    fused[static_cast<std::size_t>(asked[i])] = results[i] == lost;
+    fused[static_cast<std::size_t>(probes[i].at[0].first)] = results[i] == lost;
   }
   return fused;
 }

@@ -19,9 +19,19 @@ struct ProbedClass {
 /// The smallest power of two that results hold.
 int lowest_power_of(const ProbedResult& result);
 
-/// How nodes with two summands round; empty where there are none. Where a tree has steps too, a node that adds a single
-/// product is one of these.
-std::optional<SumRounding> find_additions(Caller& caller, const ProbedClass& probed, const TreeIndex& index);
+/// By node: whether its sum loses its twelfth bit where the next node takes the first one away. Empty: none does, or operands
+/// do not show it.
+std::vector<bool> find_rounded_parts(Caller& caller, const ProbedClass& probed, const TreeIndex& index);
+/// How a sum of these is rounded.
+SumRounding find_parts(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
+                       const std::vector<bool>& rounded);
+/// How nodes with two summands round, those that keep more bits than others if there are any; empty where there are none.
+/// Where a tree has steps too, a node that adds a single product is one of these.
+std::optional<SumRounding> find_additions(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
+                                          const std::vector<bool>& rounded);
+/// Which products are rounded to so many bits before they are added; empty: none is, or operands do not show it.
+std::vector<bool> find_rounded_products(Caller& caller, const ProbedClass& probed, const TreeIndex& index,
+                                        int precision);
 /// How nodes with more summands compute; empty where there are none.
 std::optional<StepArithmetic> find_steps(Caller& caller, const ProbedClass& probed, const TreeIndex& index);
 /// Whether subnormal results of float32 are kept; empty where operands have no products as small.

@@ -32,8 +32,8 @@ std::vector<float> run_some(Caller& caller, const Lanes& lanes, std::span<const 
   for (std::size_t i = 0; i < probes.size(); ++i) {
     const std::int64_t start = lanes.where[i] * outer;
     const auto number = [&](std::int64_t k) -> float& { return varied[static_cast<std::size_t>(start + k * inner)]; };
-    for (std::int64_t k = 0; k < shape.k; ++k) number(k) = probes[i].at_place(k);
-    for (const auto& [k, value] : probes[i].at) number(k) = value;
+    for (std::int64_t k = 0; k < shape.k; ++k) number(k) = 0.0F;
+    probes[i].for_each(shape.k, [&](std::int64_t k, float value) { number(k) = value; });
   }
   const std::vector<float>& a = lanes.along_rows ? varied : constant;
   const std::vector<float>& b = lanes.along_rows ? constant : varied;
@@ -66,8 +66,8 @@ std::vector<float> run_across(Caller& caller, const Lanes& lanes, std::span<cons
       a[static_cast<std::size_t>(lanes.where[i] * shape.k + k)] = left;
       b[static_cast<std::size_t>(k * shape.n + lanes.across[i])] = right;
     };
-    for (std::int64_t k = 0; k < shape.k; ++k) put(k, probes[i].at_place(k));
-    for (const auto& [k, value] : probes[i].at) put(k, value);
+    for (std::int64_t k = 0; k < shape.k; ++k) put(k, 0.0F);
+    probes[i].for_each(shape.k, put);
   }
   const std::vector<float> c = caller(a, b);  // the other elements may leave the range of results
   std::vector<float> results;

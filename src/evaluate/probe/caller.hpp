@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -41,13 +41,24 @@ private:
   double seconds_ = 0.0;
 };
 
-/// One sum to be formed: products are 0 but those named, and others from `first` up to `last`.
+/// Products by their places.
+using Places = std::vector<std::int64_t>;
+
+/// One sum to be formed: products are 0 but those named, and others at some places.
 struct SumProbe {
   std::vector<std::pair<std::int64_t, float>> at;
   float others = 0.0F;
-  std::int64_t first = 0, last = std::numeric_limits<std::int64_t>::max();
+  std::shared_ptr<const Places> where = {};  ///< of the others; null: everywhere
 
-  float at_place(std::int64_t k) const { return k >= first && k < last ? others : 0.0F; }
+  /// Calls put(k, number) for every number but 0, those that are named last.
+  template <class Put>
+  void for_each(std::int64_t count, const Put& put) const {
+    if (where)
+      for (const std::int64_t k : *where) put(k, others);
+    else if (others != 0.0F)
+      for (std::int64_t k = 0; k < count; ++k) put(k, others);
+    for (const auto& [k, number] : at) put(k, number);
+  }
 };
 
 /// Elements of the result, each of which can form another sum in the same call. Either they are in one row or one column:

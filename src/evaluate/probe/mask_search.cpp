@@ -11,10 +11,11 @@
 namespace driftbound::probe {
 namespace {
 
-/// Summands that are below node `parent` and in none of the parts found so far.
-struct OpenPart {
+/// A part, and the node that its summands are below.
+struct PartOfNode {
   std::vector<std::int64_t> members;
   std::size_t parent = 0;
+  std::int64_t outside = -1;
   bool was_slow = false;  ///< its first summand told little apart
 };
 
@@ -24,7 +25,7 @@ public:
     std::vector<std::int64_t> all(static_cast<std::size_t>(n));
     std::iota(all.begin(), all.end(), 0);
     found_.push_back({n + 1, {}});  // above the root, which is its only child
-    open_.push_back({std::move(all), 0, false});
+    open_.push_back({std::move(all), 0, -1, false});
   }
 
   SummationTree run() {
@@ -40,38 +41,34 @@ private:
 
   /// Asks for one summand of each open part next to all others of it.
   void round() {
-    std::vector<OpenPart> parts = std::exchange(open_, {});
-    std::vector<Pair> pairs;
-    std::vector<std::int64_t> pivots;
-    for (const OpenPart& part : parts) {
-      pivots.push_back(pivot_of(part));
-      for (const std::int64_t member : part.members)
-        if (member != pivots.back()) pairs.emplace_back(pivots.back(), member);
-    }
-    const std::vector<std::int64_t> counts = counts_(pairs);
-    std::size_t at = 0;
+    const std::vector<PartOfNode> parts = std::exchange(open_, {});
+    std::vector<OpenPart> asked;
+    for (const PartOfNode& part : parts)
+      asked.push_back({part.members, pivot_of(part), found_[part.parent].below, part.outside});
+    const std::vector<std::vector<std::int64_t>> counts = counts_(asked);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       std::map<std::int64_t, std::vector<std::int64_t>> by_count;
+      std::size_t at = 0;
       for (const std::int64_t member : parts[i].members)
-        if (member != pivots[i]) by_count[counts[at++]].push_back(member);
-      divide(parts[i], pivots[i], std::move(by_count));
+        if (member != asked[i].pivot) by_count[counts[i][at++]].push_back(member);
+      divide(parts[i], asked[i].pivot, std::move(by_count));
     }
   }
 
   /// The first summand, which is enough where sums go from left to right; any other one where that would take long.
-  std::int64_t pivot_of(const OpenPart& part) {
+  std::int64_t pivot_of(const PartOfNode& part) {
     if (!part.was_slow) return part.members.front();
     draw_ = draw_ * 6364136223846793005U + 1442695040888963407U;
     return part.members[static_cast<std::size_t>((draw_ >> 33) % part.members.size())];
   }
 
   /// The nodes from the pivot up to the parent; what joins at each of them is open.
-  void divide(const OpenPart& part, std::int64_t pivot, std::map<std::int64_t, std::vector<std::int64_t>> by_count) {
+  void divide(const PartOfNode& part, std::int64_t pivot, std::map<std::int64_t, std::vector<std::int64_t>> by_count) {
     const std::int64_t limit = found_[part.parent].below;
     std::int64_t child = pivot, below = 1;
     for (auto& [count, members] : by_count) {
       if (count == limit) {  // other summands of the parent
-        open_.push_back({std::move(members), part.parent, part.was_slow});
+        open_.push_back({std::move(members), part.parent, part.outside, part.was_slow});
         continue;
       }
       below += std::ssize(members);
@@ -79,7 +76,7 @@ private:
       found_.push_back({count, {child}});
       child = n_ + std::ssize(found_) - 1;
       const bool is_slow = 2 * members.size() > part.members.size();
-      open_.push_back({std::move(members), found_.size() - 1, is_slow});
+      open_.push_back({std::move(members), found_.size() - 1, pivot, is_slow});
     }
     found_[part.parent].children.push_back(child);
   }
@@ -113,7 +110,7 @@ private:
   std::int64_t n_;
   const CountsBelow& counts_;
   std::vector<Found> found_;
-  std::vector<OpenPart> open_;
+  std::vector<PartOfNode> open_;
   std::uint64_t draw_ = 39;
 };
 

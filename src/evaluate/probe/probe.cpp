@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "driftbound/model/graph.hpp"
@@ -21,6 +24,8 @@
 namespace driftbound {
 namespace probe {
 namespace {
+
+using Pair = std::pair<std::int64_t, std::int64_t>;
 
 /// What a mask is made of.
 struct MaskNumbers {
@@ -204,7 +209,13 @@ private:
       TreeIndex index(tree_by_masks(probed));
       SummationTree tree = index.tree();
       tree.fused = find_fused(caller_, probed, index);
-      if (is_largest) probe_arithmetic(probed, index);
+      found.rounded_parts = find_rounded_parts(caller_, probed, index);
+      if (is_largest) probe_arithmetic(probed, index, found.rounded_parts);
+      leave_out_additions(index, found.rounded_parts);
+      if (is_largest && found.rounded_parts.empty()) findings_.parts.reset();
+      const bool are_narrow = findings_.additions && findings_.additions->precision < 24;
+      if (are_narrow && !findings_.steps)
+        found.rounded_products = find_rounded_products(caller_, probed, index, findings_.additions->precision);
       if (const std::optional<MaskNumbers> numbers = moderate_numbers(probed.reading))
         require_other_masks_agree(probed, *numbers, tree);
       found.tree = std::move(tree);
@@ -215,10 +226,21 @@ private:
     return found;
   }
 
-  void probe_arithmetic(const ProbedClass& probed, const TreeIndex& index) {
-    findings_.additions = find_additions(caller_, probed, index);
+  void probe_arithmetic(const ProbedClass& probed, const TreeIndex& index, const std::vector<bool>& rounded) {
+    findings_.additions = find_additions(caller_, probed, index, rounded);
     findings_.steps = find_steps(caller_, probed, index);
-    findings_.keeps_subnormal_results = find_subnormal_results(caller_, probed);
+    if (!rounded.empty()) findings_.parts = find_parts(caller_, probed, index, rounded);
+    if (rounded.empty()) findings_.keeps_subnormal_results = find_subnormal_results(caller_, probed);
+  }
+
+  /// Additions that are all kept in the bits of parts round in this way, whether their sums are parts or not.
+  void leave_out_additions(const TreeIndex& index, std::vector<bool>& rounded) {
+    const bool are_alike =
+        findings_.additions && findings_.parts && findings_.additions->precision == findings_.parts->precision;
+    for (std::size_t t = 0; are_alike && t < rounded.size(); ++t)
+      if (!is_step(index, index.tree().leaves + static_cast<std::int64_t>(t), !index.tree().is_binary()))
+        rounded[t] = false;
+    if (std::none_of(rounded.begin(), rounded.end(), [](bool is) { return is; })) rounded.clear();
   }
 
   /// M no larger than the sums found take to absorb k units, both about 1, as data is; empty: operands have too few powers of
@@ -236,27 +258,40 @@ private:
   SummationTree tree_by_masks(const ProbedClass& probed) {
     require_wide_range(probed.reading);
     const std::vector<MaskNumbers> numbers = mask_numbers(probed.reading);
-    for (const MaskNumbers& one : numbers) require_exact_units(probed, one.unit);
+    const ProbedResult& result = findings_.result;
+    const std::int64_t most = result.is_narrow() ? std::int64_t{1} << format(result.format).precision : shape().k;
+    exact_units_ = std::min(shape().k, most);
+    for (const MaskNumbers& one : numbers) find_exact_units(probed, one.unit);
     const std::int64_t first_call = caller_.calls();
-    const SummationTree tree = find_tree(shape().k, [&](const std::vector<Pair>& pairs) {
+    const SummationTree tree = find_tree(shape().k, [&](const std::vector<OpenPart>& parts) {
       const std::int64_t lanes = std::ssize(probed.lanes.where);
-      const std::int64_t probes = std::ssize(pairs) * parts_of_units();
-      require_few_calls(probed, caller_.calls() - first_call + (probes + lanes - 1) / lanes);
-      return counts_below(probed, numbers[0], pairs);
+      std::int64_t masks = 0;
+      for (const OpenPart& part : parts) masks += (std::ssize(part.members) - 1) * (is_counted_at_once(part) ? 1 : 2);
+      require_few_calls(probed, caller_.calls() - first_call + (masks + lanes - 1) / lanes);
+      return counts_in_parts(probed, numbers[0], parts);
     });
     for (std::size_t i = 1; i < numbers.size(); ++i) require_other_masks_agree(probed, numbers[i], tree);
     return tree;
   }
 
-  /// Units that one result counts exactly: all, or as many as the bits of a narrow result hold.
-  std::int64_t units_of_result() const {
-    const ProbedResult& result = findings_.result;
-    return result.is_narrow() ? std::int64_t{1} << format(result.format).precision : shape().k;
+  /// Places in groups of so many units as one result counts exactly; null: one group of all products.
+  std::vector<std::shared_ptr<const Places>> groups_of_units(const Places& places) const {
+    std::vector<std::shared_ptr<const Places>> groups;
+    for (auto first = places.begin(); first != places.end();) {
+      const auto last = first + std::min<std::ptrdiff_t>(exact_units_, places.end() - first);
+      groups.push_back(std::make_shared<const Places>(first, last));
+      first = last;
+    }
+    return groups;
   }
-  std::int64_t parts_of_units() const { return (shape().k + units_of_result() - 1) / units_of_result(); }
-  /// The units of one part, all other products being 0.
-  SumProbe units_of_part(std::int64_t part, float unit) const {
-    return {{}, unit, part * units_of_result(), std::min((part + 1) * units_of_result(), shape().k)};
+  std::vector<std::shared_ptr<const Places>> groups_of_all() const {
+    if (exact_units_ >= shape().k) return {nullptr};
+    Places all(static_cast<std::size_t>(shape().k));
+    std::iota(all.begin(), all.end(), 0);
+    return groups_of_units(all);
+  }
+  bool is_counted_at_once(const OpenPart& part) const {
+    return exact_units_ >= shape().k || std::ssize(part.members) < exact_units_;
   }
 
   /// `calls`: for the masks of one tree, at least.
@@ -284,41 +319,155 @@ private:
                       std::to_string(shape().k) + " products with; probe a smaller k, or another arithmetic");
   }
 
-  void require_exact_units(const ProbedClass& probed, float unit) {
-    for (std::int64_t part = 0; part < parts_of_units(); ++part) {
-      const SumProbe probe = units_of_part(part, unit);
-      const std::int64_t units = probe.last - probe.first;
-      const float sum = run_finite_probes(caller_, probed.lanes, {probe})[0];
-      if (sum == static_cast<float>(units) * unit) continue;
-      throw Unsupported("probe: " + std::to_string(units) + " products of " + std::to_string(unit) + " add up to " +
-                        std::to_string(sum) +
-                        ": the sums do not hold so many units exactly, and masks cannot be read; probe a smaller k");
+  /// Lowers `exact_units_` to a power of two of so many units that the sums of neighbouring products count exactly: fewer
+  /// than k where results, or sums before them, have few bits.
+  void find_exact_units(const ProbedClass& probed, float unit) {
+    constexpr std::int64_t fewest = 16;
+    std::string inexact;
+    const auto are_exact = [&] {
+      std::vector<SumProbe> probes;
+      for (const auto& group : groups_of_all()) {
+        probes.push_back({{}, unit, group});
+        probes.push_back({{{group ? group->front() : 0, 0.0F}}, unit, group});  // powers of two may add up by luck
+      }
+      const std::vector<float> sums = run_finite_probes(caller_, probed.lanes, probes);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const std::int64_t all = probes[i].where ? std::ssize(*probes[i].where) : shape().k;
+        const std::int64_t units = all - std::ssize(probes[i].at);
+        if (sums[i] == static_cast<float>(units) * unit) continue;
+        inexact =
+            std::to_string(units) + " products of " + std::to_string(unit) + " add up to " + std::to_string(sums[i]);
+        return false;
+      }
+      return true;
+    };
+    while (!are_exact()) {
+      const auto below = static_cast<std::uint64_t>(std::max<std::int64_t>(exact_units_ - 1, 1));
+      exact_units_ = static_cast<std::int64_t>(std::bit_floor(below));
+      if (exact_units_ < fewest)
+        throw Unsupported("probe: " + inexact +
+                          ": the sums do not hold so many units exactly, and masks cannot be read; probe a smaller k");
     }
+  }
+
+  /// How many units each mask of a pair of products leaves, added up over groups of them; rounded where a group has more
+  /// than `exact_units_`.
+  std::vector<double> units_left(const ProbedClass& probed, const MaskNumbers& numbers, const std::vector<Pair>& pairs,
+                                 const std::vector<std::vector<std::shared_ptr<const Places>>>& groups) {
+    findings_.masks += std::ssize(pairs);
+    std::vector<SumProbe> probes;
+    for (std::size_t p = 0; p < pairs.size(); ++p)
+      for (const auto& group : groups[p])
+        probes.push_back({{{pairs[p].first, numbers.large}, {pairs[p].second, -numbers.large}}, numbers.unit, group});
+    const std::vector<float> results = run_finite_probes(caller_, probed.lanes, probes);
+    std::vector<double> left;
+    std::size_t at = 0;
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      double units = 0.0;
+      for (std::size_t i = 0; i < groups[p].size(); ++i) units += static_cast<double>(results[at++]);
+      units /= static_cast<double>(numbers.unit);
+      const auto most = static_cast<double>(shape().k);
+      if (!(units >= 0.0 && units <= 1.5 * most && units == std::floor(units)))
+        throw Unsupported("probe: a mask leaves " + std::to_string(units) + " of " + std::to_string(shape().k) +
+                          " units: the kernel does not absorb a unit in 2^127 (or in the largest power of two of its "
+                          "operands), or is no sum of products in one order");
+      left.push_back(units);
+    }
+    return left;
   }
 
   std::vector<std::int64_t> counts_below(const ProbedClass& probed, const MaskNumbers& numbers,
                                          const std::vector<Pair>& pairs) {
-    findings_.masks += std::ssize(pairs);
-    std::vector<SumProbe> probes;
-    for (const auto& [i, j] : pairs)
-      for (std::int64_t part = 0; part < parts_of_units(); ++part) {
-        probes.push_back(units_of_part(part, numbers.unit));
-        probes.back().at = {{i, numbers.large}, {j, -numbers.large}};
-      }
-    const std::vector<float> results = run_finite_probes(caller_, probed.lanes, probes);
-    const auto parts = static_cast<std::size_t>(parts_of_units());
+    const std::vector<std::vector<std::shared_ptr<const Places>>> groups(pairs.size(), groups_of_all());
     std::vector<std::int64_t> counts;
-    for (std::size_t first = 0; first < results.size(); first += parts) {
-      double units = 0.0;
-      for (std::size_t part = 0; part < parts; ++part) units += static_cast<double>(results[first + part]);
-      units /= static_cast<double>(numbers.unit);
-      if (!(units >= 0.0 && units <= static_cast<double>(shape().k) - 2.0 && units == std::floor(units)))
-        throw Unsupported("probe: a mask leaves " + std::to_string(units) + " of " + std::to_string(shape().k) +
-                          " units: the kernel does not absorb a unit in 2^127 (or in the largest power of two of its "
-                          "operands), or is no sum of products in one order");
-      counts.push_back(shape().k - static_cast<std::int64_t>(units));
-    }
+    for (const double left : units_left(probed, numbers, pairs, groups))
+      counts.push_back(shape().k - static_cast<std::int64_t>(left));
     return counts;
+  }
+
+  /// The counts of CountsBelow. Where one result does not count all units, masks have units at the members of a part alone,
+  /// and at one product outside, which is lost only below the node of the part. Of more members than one result counts,
+  /// results are rounded: they tell which members are nearer to the pivot, and a second mask counts those of a rounded result.
+  std::vector<std::vector<std::int64_t>> counts_in_parts(const ProbedClass& probed, const MaskNumbers& numbers,
+                                                         const std::vector<OpenPart>& parts) {
+    const bool counts_all = exact_units_ >= shape().k;
+    std::vector<Pair> pairs;
+    std::vector<std::vector<std::shared_ptr<const Places>>> groups;
+    for (const OpenPart& part : parts) {
+      Places places = part.members;
+      if (part.outside >= 0) places.push_back(part.outside);
+      const auto where = counts_all ? nullptr : std::make_shared<const Places>(std::move(places));
+      for (const std::int64_t member : part.members) {
+        if (member == part.pivot) continue;
+        pairs.emplace_back(part.pivot, member);
+        groups.push_back({where});
+      }
+    }
+    const std::vector<double> left = units_left(probed, numbers, pairs, groups);
+    std::vector<std::vector<std::int64_t>> counts;
+    std::vector<NearMembers> near;
+    std::size_t first = 0;
+    for (const OpenPart& part : parts) {
+      const std::span<const double> of_part(&left[first], part.members.size() - 1);
+      first += of_part.size();
+      std::vector<std::int64_t>& mine = counts.emplace_back();
+      for (const double units : of_part) mine.push_back(count_of(part, static_cast<std::int64_t>(units)));
+      if (!is_counted_at_once(part)) append_near_members(part, counts.size() - 1, of_part, near);
+    }
+    count_near_members(probed, numbers, parts, near, counts);
+    return counts;
+  }
+
+  /// Products below the lowest node of the pivot and a member, whose mask leaves so many units.
+  std::int64_t count_of(const OpenPart& part, std::int64_t units) const {
+    if (exact_units_ >= shape().k) return shape().k - units;
+    if (part.outside < 0) return std::ssize(part.members) - units;
+    return units == 0 ? part.limit : std::ssize(part.members) + 1 - units;
+  }
+
+  /// Members of a part whose first masks leave the same rounded number of units.
+  struct NearMembers {
+    std::size_t part = 0;
+    std::vector<std::size_t> slots;  ///< in the counts of the part
+    Places places;
+    std::int64_t nearer = 0;  ///< products that are nearer to the pivot, and the pivot
+  };
+
+  static void append_near_members(const OpenPart& part, std::size_t number, std::span<const double> left,
+                                  std::vector<NearMembers>& near) {
+    std::map<double, NearMembers, std::greater<>> by_units;
+    std::size_t slot = 0;
+    for (const std::int64_t member : part.members) {
+      if (member == part.pivot) continue;
+      NearMembers& alike = by_units[left[slot]];
+      alike.slots.push_back(slot++);
+      alike.places.push_back(member);
+    }
+    std::int64_t nearer = 1;
+    for (auto& [units, alike] : by_units) {
+      const auto count = std::ssize(alike.places);
+      alike.part = number;
+      alike.nearer = nearer;
+      nearer += count;
+      if (units != 0.0 || part.outside < 0)
+        near.push_back(std::move(alike));  // else all below the part's node are lost
+    }
+  }
+
+  void count_near_members(const ProbedClass& probed, const MaskNumbers& numbers, const std::vector<OpenPart>& parts,
+                          const std::vector<NearMembers>& near, std::vector<std::vector<std::int64_t>>& counts) {
+    std::vector<Pair> pairs;
+    std::vector<std::vector<std::shared_ptr<const Places>>> groups;
+    for (const NearMembers& alike : near) {
+      const auto of_all = groups_of_units(alike.places);
+      for (const std::int64_t member : alike.places) pairs.emplace_back(parts[alike.part].pivot, member);
+      groups.insert(groups.end(), alike.places.size(), of_all);
+    }
+    const std::vector<double> left = units_left(probed, numbers, pairs, groups);
+    std::size_t at = 0;
+    for (const NearMembers& alike : near)
+      for (const std::size_t slot : alike.slots)
+        counts[alike.part][slot] = alike.nearer + std::ssize(alike.places) - static_cast<std::int64_t>(left[at++]);
   }
 
   /// Other numbers, of other signs, in some pairs: an order that depends on the values may show itself.
@@ -343,8 +492,8 @@ private:
 
   /// Random data, computed along the trees.
   void verify(const std::vector<Elements>& classes) {
-    const TreeArithmetic arithmetic{findings_.left, findings_.right, findings_.result, findings_.additions,
-                                    findings_.steps};
+    const TreeArithmetic arithmetic{findings_.left,      findings_.right, findings_.result,
+                                    findings_.additions, findings_.steps, findings_.parts};
     const std::string obstacle = obstacle_to_run(arithmetic);
     const std::vector<float> a = random_(shape().m * shape().k), b = ones_or(random_(shape().k * shape().n));
     const std::vector<float> c = caller_.finite(a, b);
@@ -367,7 +516,7 @@ private:
       const std::int64_t element = elements[static_cast<std::size_t>(i * std::ssize(elements) / found.verified)];
       const std::int64_t row = element / shape().n, column = element % shape().n;
       const float computed = run_along(
-          index, arithmetic, [&](std::int64_t k) { return a[static_cast<std::size_t>(row * shape().k + k)]; },
+          index, found, arithmetic, [&](std::int64_t k) { return a[static_cast<std::size_t>(row * shape().k + k)]; },
           [&](std::int64_t k) { return b[static_cast<std::size_t>(k * shape().n + column)]; });
       if (computed == c[static_cast<std::size_t>(element)]) ++found.equal_bits;
     }
@@ -390,6 +539,7 @@ private:
   const ProbeOptions& options_;
   RandomNumbers random_;
   ProbeFindings findings_;
+  std::int64_t exact_units_ = 0;  ///< so many units, or fewer, are counted exactly in one result
 };
 
 }  // namespace
@@ -447,6 +597,33 @@ SummationOrder common_order(const ProbeFindings& findings) {
   return are_binary ? SummationOrder{SummationOrder::Kind::height, height, false} : SummationOrder{};
 }
 
+/// Sums that are kept in the bits of bf16 or fp16: each part of a sum, or sums of parts too.
+void take_rounded_parts(const ProbeFindings& findings, ArithmeticModel& model) {
+  const bool has_narrow_additions =
+      findings.additions && !findings.additions->is_hidden && findings.additions->precision < 24;
+  if (!findings.parts && !has_narrow_additions) return;
+  const std::vector<bool>& rounded = findings.classes.front().rounded_parts;
+  const int bits = findings.parts ? findings.parts->precision : findings.additions->precision;
+  const bool is_known = bits == format(FormatId::bf16).precision || bits == format(FormatId::fp16).precision;
+  if (!is_known || rounded.empty())
+    throw Unsupported("probe: sums are kept with " + std::to_string(bits) +
+                      " bits in a way that no arithmetic here describes");
+  const SummationTree& tree = findings.tree();
+  std::vector<bool> has_part(tree.nodes.size(), false);  // below the node, or at it
+  ReducedReduction reduction{bits == format(FormatId::bf16).precision ? FormatId::bf16 : FormatId::fp16, 0,
+                             has_narrow_additions};
+  for (std::size_t t = 0; t < tree.nodes.size(); ++t) {
+    const auto is_above = [&](std::int64_t child) {
+      return child >= tree.leaves && has_part[static_cast<std::size_t>(child - tree.leaves)];
+    };
+    const bool has_parts_below = std::any_of(tree.nodes[t].begin(), tree.nodes[t].end(), is_above);
+    if (rounded[t] && !has_parts_below) ++reduction.parts;
+    if (rounded[t] && has_parts_below) reduction.rounds_sums = true;
+    has_part[t] = has_parts_below || rounded[t];
+  }
+  model.reduced_reduction = reduction;
+}
+
 }  // namespace
 
 bool ProbeFindings::is_confirmed() const {
@@ -483,6 +660,7 @@ ArithmeticModel arithmetic_of(const ProbeFindings& findings, const std::string& 
   if (findings.additions && findings.additions->precision == 53) model.accumulator = FormatId::fp64;
   model.products_may_flush = !findings.keeps_subnormal_results.value_or(true);
   model.order = common_order(findings);
+  take_rounded_parts(findings, model);
   if (findings.steps) {
     TensorCore unit;
     unit.fraction_bits = findings.steps->fraction_bits.value_or(23);

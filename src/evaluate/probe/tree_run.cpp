@@ -12,6 +12,17 @@ namespace {
 
 constexpr int of_float = 24, of_double = 53;
 
+/// The format of so many bits whose sums are float32 numbers before they are rounded to it; empty: there is none.
+std::optional<FormatId> narrow_format(int precision) {
+  for (const FormatId id : {FormatId::bf16, FormatId::fp16})
+    if (format(id).precision == precision) return id;
+  return std::nullopt;
+}
+
+double rounded_to(double x, FormatId id) {
+  return round_to(x, format(id), Rounding::nearest_even);
+}
+
 /// A number with its exponent, as a step of a matrix unit aligns it: products by the sum of their operands' exponents.
 struct Addend {
   double value = 0.0;
@@ -20,9 +31,15 @@ struct Addend {
 
 class Run {
 public:
-  Run(const TreeIndex& index, const TreeArithmetic& arithmetic, const std::function<float(std::int64_t)>& a,
-      const std::function<float(std::int64_t)>& b)
-      : index_(index), tree_(index.tree()), arithmetic_(arithmetic), has_steps_(!tree_.is_binary()) {
+  Run(const TreeIndex& index, const ElementClass& elements, const TreeArithmetic& arithmetic,
+      const std::function<float(std::int64_t)>& a, const std::function<float(std::int64_t)>& b)
+      : index_(index),
+        elements_(elements),
+        tree_(index.tree()),
+        arithmetic_(arithmetic),
+        has_steps_(!tree_.is_binary()) {
+    if (arithmetic.additions) of_additions_ = narrow_format(arithmetic.additions->precision);
+    if (arithmetic.parts) of_parts_ = narrow_format(arithmetic.parts->precision);
     for (std::int64_t k = 0; k < tree_.leaves; ++k) {
       a_.push_back(read(a(k), arithmetic.left));
       b_.push_back(read(b(k), arithmetic.right));
@@ -40,7 +57,10 @@ private:
     if (tree_.nodes.empty()) return rounded_product(0);
     for (std::size_t t = 0; t < tree_.nodes.size(); ++t) {
       const std::int64_t node = tree_.leaves + static_cast<std::int64_t>(t);
-      sums_[t] = is_step(index_, node, has_steps_) ? step(node) : addition(tree_.nodes[t]);
+      const bool is_addition = !is_step(index_, node, has_steps_);
+      sums_[t] = is_addition ? addition(tree_.nodes[t]) : step(node);
+      if (is_addition && of_additions_) sums_[t] = rounded_to(sums_[t], *of_additions_);
+      if (!elements_.rounded_parts.empty() && elements_.rounded_parts[t]) sums_[t] = rounded_to(sums_[t], *of_parts_);
     }
     return sums_.back();
   }
@@ -56,7 +76,11 @@ private:
   }
   bool is_double() const { return arithmetic_.additions && arithmetic_.additions->precision == of_double; }
   double rounded_product(std::int64_t k) const {
-    return is_double() ? exact_product(k) : static_cast<double>(static_cast<float>(exact_product(k)));
+    if (is_double()) return exact_product(k);
+    const auto product = static_cast<double>(static_cast<float>(exact_product(k)));
+    const std::vector<bool>& rounded = elements_.rounded_products;
+    const bool is_rounded = of_additions_ && !rounded.empty() && rounded[static_cast<std::size_t>(k)];
+    return is_rounded ? rounded_to(product, *of_additions_) : product;
   }
   bool is_fused(std::int64_t id) const {
     return index_.is_product(id) && !tree_.fused.empty() && tree_.fused[static_cast<std::size_t>(id)];
@@ -109,9 +133,11 @@ private:
   }
 
   const TreeIndex& index_;
+  const ElementClass& elements_;
   const SummationTree& tree_;
   const TreeArithmetic& arithmetic_;
   bool has_steps_;
+  std::optional<FormatId> of_additions_, of_parts_;  ///< where sums are rounded to fewer bits than those of a float32
   std::vector<float> a_, b_;
   std::vector<double> sums_;
 };
@@ -124,11 +150,11 @@ std::string obstacle_of_reading(const ProbedReading& reading) {
   return "";
 }
 
-std::string obstacle_of_additions(const SumRounding& additions) {
-  if (additions.is_hidden) return "";
-  if (additions.precision != of_float && additions.precision != of_double)
-    return "sums are kept with " + std::to_string(additions.precision) + " bits, which is no format known here";
-  if (additions.rounding != Rounding::nearest_even) return "sums are not rounded to nearest even";
+std::string obstacle_of_sums(const SumRounding& sums) {
+  if (sums.is_hidden) return "";
+  const bool is_known = sums.precision == of_float || sums.precision == of_double || narrow_format(sums.precision);
+  if (!is_known) return "sums are kept with " + std::to_string(sums.precision) + " bits, which is no format known here";
+  if (sums.rounding != Rounding::nearest_even) return "sums are not rounded to nearest even";
   return "";
 }
 
@@ -147,14 +173,15 @@ std::string obstacle_to_run(const TreeArithmetic& arithmetic) {
     if (const std::string obstacle = obstacle_of_reading(*reading); !obstacle.empty()) return obstacle;
   if (arithmetic.result.is_narrow() && !arithmetic.result.rounding)
     return "how results are rounded to " + std::string(format(arithmetic.result.format).name) + " is not known";
-  if (arithmetic.additions)
-    if (const std::string obstacle = obstacle_of_additions(*arithmetic.additions); !obstacle.empty()) return obstacle;
+  for (const std::optional<SumRounding>* sums : {&arithmetic.additions, &arithmetic.parts})
+    if (*sums)
+      if (const std::string obstacle = obstacle_of_sums(**sums); !obstacle.empty()) return obstacle;
   return arithmetic.steps ? obstacle_of_steps(*arithmetic.steps) : "";
 }
 
-float run_along(const TreeIndex& index, const TreeArithmetic& arithmetic, const std::function<float(std::int64_t)>& a,
-                const std::function<float(std::int64_t)>& b) {
-  return Run(index, arithmetic, a, b).result();
+float run_along(const TreeIndex& index, const ElementClass& elements, const TreeArithmetic& arithmetic,
+                const std::function<float(std::int64_t)>& a, const std::function<float(std::int64_t)>& b) {
+  return Run(index, elements, arithmetic, a, b).result();
 }
 
 }  // namespace driftbound::probe

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "driftbound/evaluate/probe.hpp"
@@ -15,13 +16,14 @@ struct TreeArithmetic {
   ProbedResult result;
   std::optional<SumRounding> additions;
   std::optional<StepArithmetic> steps;
+  std::optional<SumRounding> parts;  ///< of the sums of some nodes
 };
 
 /// Why sums in this arithmetic cannot be computed here; empty where they can.
 std::string obstacle_to_run(const TreeArithmetic& arithmetic);
 
-/// The sum of a(k) b(k) along the tree, in an arithmetic without obstacle.
-float run_along(const TreeIndex& index, const TreeArithmetic& arithmetic, const std::function<float(std::int64_t)>& a,
-                const std::function<float(std::int64_t)>& b);
+/// The sum of a(k) b(k) along the tree of a class of elements, in an arithmetic without obstacle.
+float run_along(const TreeIndex& index, const ElementClass& elements, const TreeArithmetic& arithmetic,
+                const std::function<float(std::int64_t)>& a, const std::function<float(std::int64_t)>& b);
 
 }  // namespace driftbound::probe
