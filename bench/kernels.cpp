@@ -1,8 +1,9 @@
 // What it costs to find out how a product was computed, and to compute it as a matrix unit does:
-//   unit/*     a product by a simulated matrix unit
+//   unit/*     a product by a simulated device: by its matrix unit, or in float32 as the threads of a warp add
 //   search/*   the kernels of a family compared with a recorded product
 //   probe/*    the tree and the arithmetic of a kernel, found by calls of it
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/normal.hpp"
@@ -33,7 +34,8 @@ struct Product {
 };
 
 void bench_unit(const Product& product, const char* device, const char* arithmetic, int runs) {
-  const Evaluator unit = cpu_evaluator(simulated_arithmetic(device, arithmetic, parse_summation_order("sequential")));
+  const char* const order = std::string_view(arithmetic) == "fp32" ? "lanes:32x1/halves+fma" : "sequential";
+  const Evaluator unit = cpu_evaluator(simulated_arithmetic(device, arithmetic, parse_summation_order(order)));
   const Evaluator plain = declared_evaluator("blocked:8+fma");
   const bench::Timing timing = bench::medians(
       runs, [&] { (void)unit.run(product.graph, product.inputs); },
@@ -75,7 +77,8 @@ int main(int argc, char** argv) {
   const std::int64_t size = is_quick ? 16 : 256;
   const Product square({size, size, size});
   for (const auto& [device, arithmetic] :
-       {std::pair("h100", "tf32"), std::pair("h100", "bf16"), std::pair("h100", "fp8_e4m3"), std::pair("a100", "tf32")})
+       {std::pair("h100", "tf32"), std::pair("h100", "bf16"), std::pair("h100", "fp8_e4m3"), std::pair("a100", "tf32"),
+        std::pair("h100", "fp32")})
     bench_unit(square, device, arithmetic, runs);
   for (const std::int64_t k : is_quick ? std::vector<std::int64_t>{32} : std::vector<std::int64_t>{64, 1024, 8192})
     bench_search(Product({64, k, 64}), runs);

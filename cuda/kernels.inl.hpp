@@ -205,7 +205,7 @@ struct Reduce {
   DRIFTBOUND_HD void operator()(std::int64_t group) const {
     const Real* terms = x + groups[group];
     if constexpr (reduction == DRIFTBOUND_REDUCE_SUM) {
-      y[group] = narrow::canonical(shared::ordered_sum(element_count, chain, TableChain<Real>{terms, elements}));
+      y[group] = narrow::canonical(shared::OrderedSum{chain}(element_count, TableChain<Real>{terms, elements}));
     } else {
       Real result = terms[elements[0]];
       for (std::int64_t j = 1; j < element_count; ++j) {
@@ -226,7 +226,7 @@ struct Softmax {
 
   DRIFTBOUND_HD void operator()(std::int64_t group) const {
     const std::int64_t first = group / inner * length * inner + group % inner;
-    shared::softmax<shared::DeviceFunctions<Real>>(x + first, y + first, length, inner, chain);
+    shared::softmax<shared::DeviceFunctions<Real>>(x + first, y + first, length, inner, shared::OrderedSum{chain});
   }
 };
 

@@ -678,14 +678,22 @@ def test_kernels_of_softmax_and_norms_are_found(judge, run_path, width):
     x = 3 * torch.randn(40, width) + 1
     with torch.no_grad(), driftbound.record(run_path):
         torch.softmax(x, -1)
+        torch.log_softmax(x, -1)
+        torch.softmax(x.masked_fill(torch.arange(width) % 3 == 1, -torch.inf), -1)
         nn.functional.layer_norm(x, (width,), torch.randn(width), torch.randn(width))
-    kernels = {layer.record.op: layer.kernel for layer in judge(run_path, explain_kernels=True).layers}
-    assert len(kernels) == 2
-    for op, kernel in kernels.items():
+        nn.functional.group_norm(x.reshape(10, 4, width), 2, torch.randn(4), torch.randn(4))
+    found = [(layer.record.op, layer.kernel) for layer in judge(run_path, explain_kernels=True).layers]
+    kernels = [(op, kernel) for op, kernel in found if op != "aten::masked_fill"]
+    assert len(kernels) == 5, found
+    for op, kernel in kernels:
         assert kernel is not None and kernel.equal_bits == kernel.of == 40 * width, (op, kernel)
         assert kernel.steps, op
-    assert "SLEEF" in kernels["aten::_softmax"].steps
-    assert "running moments" in kernels["aten::native_layer_norm"].text or width < 16
+    softmax, logarithm, masked, layer_norm, group_norm = (kernel for _, kernel in kernels)
+    assert "exp of SLEEF" in softmax.steps and "exp of SLEEF" in masked.steps
+    ways = [logarithm.text, *logarithm.alike]  # of 8 numbers: log rounded correctly, too
+    assert any("exp and log of SLEEF, less the maximum, then less the log" in way for way in ways), ways
+    assert "running moments" in layer_norm.text or width < 16
+    assert "f = scale over root" in group_norm.text, group_norm.text
 
 
 @pytest.mark.skipif(not torch.__version__.startswith("1."), reason="it sums norms in float32")

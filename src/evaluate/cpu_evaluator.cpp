@@ -163,11 +163,6 @@ void require_runnable(const ArithmeticModel& arithmetic) {
                       ", says how high a tree of additions is, not which one it is; name one, for example "
                       "blocked:8+fma");
   }
-  if (arithmetic.order.kind == SummationOrder::Kind::dealt && !arithmetic.tensor_core) {
-    throw Unsupported(in_message(arithmetic) + "its order of summation, " + to_string(arithmetic.order) +
-                      ", is for matrix units, and for bounds of recorded runs; name another one, for example "
-                      "blocked:8+fma");
-  }
   const bool counted =
       arithmetic.order.kind == SummationOrder::Kind::blocked || arithmetic.order.kind == SummationOrder::Kind::split_k;
   if (counted && arithmetic.order.parameter < 1) {
@@ -200,8 +195,9 @@ void require_runnable(const ArithmeticModel& arithmetic, const KernelsByNode& ke
       throw Unsupported(in_message(arithmetic) +
                         "a kernel is that of other sums than products, or of a convolution whose terms do not come "
                         "channel after channel");
-    if (arithmetic.accumulator != FormatId::fp32)
-      throw Unsupported(in_message(arithmetic) + "kernels have float32 sums");
+    const bool is_double = arithmetic.accumulator == FormatId::fp64, reads_doubles = kernel->operands == FormatId::fp64;
+    if (is_double != reads_doubles || (is_double && kernel->matrix_unit))
+      throw Unsupported(in_message(arithmetic) + "a kernel has sums of another format than the arithmetic");
   }
 }
 

@@ -109,8 +109,8 @@ public:
   void add_parts() {
     using Kind = Dealing::Kind;
     add({});
-    for (const std::int64_t slices :
-         {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 36, 48, 64, 96, 128}) {
+    for (const std::int64_t slices : {2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,  18,  20,
+                                      22, 24, 27, 28, 32, 33, 36, 40, 44, 48, 54, 64, 66, 96, 108, 128, 132}) {
       for (const std::int64_t multiple : {1, 4, 8, 16, 32, 64, 128}) {
         const std::int64_t run = ((k_ + slices - 1) / slices + multiple - 1) / multiple * multiple;
         if (run < k_) add({{Kind::contiguous, 1, run, 1}});

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -33,6 +34,27 @@ FormatId cast_format(ElementType type) {
   if (const auto format = float_format(type)) return *format;
   throw Unsupported("a Cast to " + std::string(name_of(type)) + " is not an op on reals");
 }
+
+/// Sums of n numbers in the order that an arithmetic declares.
+class DeclaredSum {
+public:
+  DeclaredSum(const SummationOrder& order, std::int64_t n) {
+    if (order.kind == SummationOrder::Kind::dealt) {
+      schedule_ = schedule_of(order.parts, n);
+    } else {
+      in_order_.chain_length = static_cast<std::int64_t>(chain_length(order, n));
+    }
+  }
+
+  template <class Chain>
+  auto operator()(std::int64_t n, const Chain& chain) const {
+    return schedule_ ? linalg::scheduled_sum(*schedule_, chain) : in_order_(n, chain);
+  }
+
+private:
+  shared::OrderedSum in_order_ = {};
+  std::optional<SumSchedule> schedule_;  ///< of an order that deals terms out
+};
 
 /// What the shared ops on elements need, in both widths.
 struct CpuFunctions {
@@ -201,13 +223,13 @@ public:
     const ReductionPlan plan = plan_reduction(softmax, x.shape);
     Tensor<Real> y(shape_);
     if (y.size() == 0) return y;
-    const std::int64_t chain = chain_of(plan.length);
+    const DeclaredSum sum(arithmetic_.order, plan.length);
     const std::int64_t groups = plan.outer * plan.inner;
     const int threads = groups * plan.length < elements_worth_a_thread ? 1 : threads_;
     parallel_for(groups, threads, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t g = first; g < last; ++g) {
         const std::size_t start = plan.index(g / plan.inner, 0, g % plan.inner);
-        shared::softmax<CpuFunctions>(&x.values[start], &y.values[start], plan.length, plan.inner, chain);
+        shared::softmax<CpuFunctions>(&x.values[start], &y.values[start], plan.length, plan.inner, sum);
       }
     });
     return y;
@@ -221,10 +243,9 @@ public:
 
   Tensor<Real> operator()(const op::ReduceSum&) {
     const auto length = static_cast<std::int64_t>(plan_groups(node_.op, input(0).shape).elements.size());
-    const std::int64_t chain = length == 0 ? 0 : chain_of(length);
-    return groups([length, chain](std::span<const Real> terms) {
-      return length == 0 ? Real(0) : shared::ordered_sum(length, chain, shared::TermChain<Real>{terms.data(), 1});
-    });
+    if (length == 0) return groups([](std::span<const Real>) { return Real(0); });
+    const DeclaredSum sum(arithmetic_.order, length);
+    return groups([&](std::span<const Real> terms) { return sum(length, shared::TermChain<Real>{terms.data(), 1}); });
   }
   Tensor<Real> operator()(const op::ReduceMax&) {
     return groups([](std::span<const Real> terms) {
@@ -245,17 +266,6 @@ private:
   const Tensor<Real>& input(std::size_t slot) { return values_.operand(node_.inputs[slot]); }
   Real attribute(double value) const { return rounded<Real>(value, arithmetic_.accumulator); }
 
-  /// As shared::ordered_sum() takes the order of a sum of n numbers.
-  std::int64_t chain_of(std::int64_t n) const {
-    if (arithmetic_.order.kind == SummationOrder::Kind::dealt)
-      throw Unsupported(std::string(name_of(node_.op)) + " '" + node_.name +
-                        "' adds up numbers outside of the matrix "
-                        "unit, not in " +
-                        to_string(arithmetic_.order) +
-                        "; name an order of both: sequential+fma, blocked:B or split-k:S");
-    return static_cast<std::int64_t>(chain_length(arithmetic_.order, n));
-  }
-
   template <class ProductOp>
   Tensor<Real> product(const ProductOp& op) {
     const ProductPlan plan = plan_product(op, program_.shape(node_.inputs[0]), program_.shape(node_.inputs[1]));
@@ -263,22 +273,21 @@ private:
         kernel_ != nullptr ? OperandChoice{kernel_->operands, kernel_->operand_rounding} : reading_of(arithmetic_);
     const PackedMatrices<Real>& b = values_.packed_operand(index_, node_.inputs[1], reading, plan);
     const Tensor<Real>& a = values_.product_operand(node_.inputs[0], reading);
-    if constexpr (std::is_same_v<Real, float>) {
-      if (kernel_ != nullptr) return by_kernel(*kernel_, plan, a, b);
-      if (arithmetic_.tensor_core) return by_kernel(kernel_of(arithmetic_, plan.k), plan, a, b);
-    }
+    if (kernel_ != nullptr) return by_kernel(*kernel_, plan, a, b);
+    if (arithmetic_.tensor_core || arithmetic_.order.kind == SummationOrder::Kind::dealt)
+      return by_kernel(kernel_of(arithmetic_, plan.k), plan, a, b);
     return Tensor<Real>(shape_, multiply(plan, a, b, arithmetic_.order, threads_));
   }
 
-  Tensor<float> by_kernel(const ProductKernel& kernel, const ProductPlan& plan, const Tensor<float>& a,
-                          const PackedMatrices<float>& b) {
-    Tensor<float> y(shape_), addends;
+  Tensor<Real> by_kernel(const ProductKernel& kernel, const ProductPlan& plan, const Tensor<Real>& a,
+                         const PackedMatrices<Real>& b) {
+    Tensor<Real> y(shape_), addends;
     if (const auto* gemm = std::get_if<op::Gemm>(&node_.op);
         gemm != nullptr && node_.inputs.size() > 2 && kernel.addend != AddendPlace::last) {
-      addends = Tensor<float>(shape_);
+      addends = Tensor<Real>(shape_);
       add_bias(gemm->beta, addends);
     }
-    linalg::multiply_by_kernel(plan, a.values, b, kernel, threads_, y.values, addends.values);
+    linalg::multiply_by_kernel<Real>(plan, a.values, b, kernel, threads_, y.values, addends.values);
     return y;
   }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -29,8 +30,12 @@ using Result = RowSteps::Result;
 struct RowOp {
   std::vector<std::int64_t> axes;  ///< of a row, in `shape`
   Shape shape;
-  bool is_softmax = false, is_centred = true;
+  std::vector<Result> of_exponentials;  ///< what may be made of the sums of exponentials; empty: a norm
+  bool is_centred = true;
   float epsilon = 0.0f;
+
+  bool is_norm() const { return of_exponentials.empty(); }
+  bool is_reduced() const { return !is_norm() && of_exponentials.front() == Result::log_of_sum; }
 };
 
 std::vector<std::int64_t> axes_from_on(std::size_t first, std::size_t rank) {
@@ -42,12 +47,25 @@ std::vector<std::int64_t> axes_from_on(std::size_t first, std::size_t rank) {
 /// Empty where the op has no rows.
 std::optional<RowOp> row_op(const Op& op, const Shape& shape) {
   const std::size_t rank = shape.size();
-  RowOp row{{}, shape};
+  RowOp row{{}, shape, {}};
+  const auto take_softmax = [&](std::int64_t softmax_axis, bool all_trailing_axes, std::vector<Result> results) {
+    const std::size_t axis = normalized_axis(softmax_axis, rank);
+    row.axes =
+        all_trailing_axes ? axes_from_on(axis, rank) : std::vector<std::int64_t>{static_cast<std::int64_t>(axis)};
+    row.of_exponentials = std::move(results);
+  };
   if (const auto* softmax = std::get_if<op::Softmax>(&op)) {
-    const std::size_t axis = normalized_axis(softmax->axis, rank);
-    row.axes = softmax->all_trailing_axes ? axes_from_on(axis, rank)
-                                          : std::vector<std::int64_t>{static_cast<std::int64_t>(axis)};
-    row.is_softmax = true;
+    take_softmax(softmax->axis, softmax->all_trailing_axes, {Result::quotient, Result::product});
+  } else if (const auto* masked = std::get_if<op::MaskedSoftmax>(&op)) {
+    take_softmax(masked->axis, false, {Result::quotient, Result::product});
+  } else if (const auto* logarithm = std::get_if<op::LogSoftmax>(&op)) {
+    take_softmax(logarithm->axis, logarithm->all_trailing_axes, {Result::less_log, Result::less_maximum});
+  } else if (const auto* sum = std::get_if<op::ReduceLogSumExp>(&op)) {
+    for (const std::int64_t axis : sum->axes)
+      row.axes.push_back(static_cast<std::int64_t>(normalized_axis(axis, rank)));
+    std::sort(row.axes.begin(), row.axes.end());
+    if (sum->axes.empty()) row.axes = axes_from_on(0, rank);
+    row.of_exponentials = {Result::log_of_sum};
   } else if (const auto* layer = std::get_if<op::LayerNormalization>(&op)) {
     row.axes = axes_from_on(normalized_axis(layer->axis, rank), rank);
     row.epsilon = static_cast<float>(layer->epsilon);
@@ -73,7 +91,7 @@ std::optional<RowOp> row_op(const Op& op, const Shape& shape) {
 /// Rows that are compared together, one a lane.
 struct RowGroup {
   std::vector<float> x, scale, bias;  ///< [n, sum_lanes]
-  std::vector<float> recorded;        ///< [n, sum_lanes]
+  std::vector<float> recorded;        ///< [results of a row, sum_lanes]
   std::array<std::int64_t, sum_lanes> rows = {};
   std::size_t count = 0;  ///< lanes in use
 };
@@ -85,14 +103,24 @@ public:
       : node_(graph.nodes[node]), x_(value_of(graph, node_.inputs[0], trace)), y_(trace.layers[node].output) {
     stored_ = stored_format(trace.arithmetic, graph.value(node_.output).type);
     row_ = row_op(node_.op, x_.shape());
-    if (!row_ || element_count(x_.shape()) != element_count(y_.shape())) return;
-    plan_ = plan_groups(row_->axes, row_->shape);
+    if (!row_) return;
+    GroupPlan plan = plan_groups(row_->axes, row_->shape);
+    const std::size_t results = row_->is_reduced() ? 1 : plan.elements.size();
+    if (element_count(y_.shape()) != static_cast<std::int64_t>(plan.groups.size() * results)) return;
+    plan_ = std::move(plan);
+    if (const auto* masked = std::get_if<op::MaskedSoftmax>(&node_.op)) {
+      if (!masked->kept.empty()) constant_mask_ = mask_of(*masked);
+      const StoredTensor& kept = masked->kept.empty() ? value_of(graph, node_.inputs[1], trace) : *constant_mask_;
+      kept_.emplace(kept, kept.shape(), x_.shape());
+      return;
+    }
     if (node_.inputs.size() > 1) scale_.emplace(per_element(graph, 1, trace));
     if (node_.inputs.size() > 2) bias_.emplace(per_element(graph, 2, trace));
   }
 
   std::int64_t rows() const { return static_cast<std::int64_t>(plan_.groups.size()); }
   std::int64_t length() const { return static_cast<std::int64_t>(plan_.elements.size()); }
+  std::int64_t results_of_row() const { return row_->is_reduced() ? 1 : length(); }
   const RowOp& op() const { return *row_; }
   bool has_fractions() const { return x_.format().has_value(); }
   bool has_scale() const { return scale_.has_value(); }
@@ -104,35 +132,44 @@ public:
     return static_cast<float>(round_to(static_cast<double>(x), format(stored_), Rounding::nearest_even));
   }
 
-  /// Adds a row to a group unless a number of it is not finite, or is none of float32.
+  /// Adds a row to a group unless a number of it is not finite, or is none of float32. What is masked is minus infinity, and
+  /// so is a result of it where results are logarithms.
   void append(std::int64_t row, RowGroup& group) const {
+    constexpr float masked = -std::numeric_limits<float>::infinity();
     bool is_usable = true;
-    const auto take = [&](double value) {
+    const auto take = [&](double value, bool may_be_masked) {
       const auto x = static_cast<float>(value);
-      is_usable = is_usable && std::isfinite(x) && static_cast<double>(x) == value;
+      const bool is_known = std::isfinite(x) ? static_cast<double>(x) == value : may_be_masked && value == masked;
+      is_usable = is_usable && is_known;
       return x;
     };
+    const bool may_be_masked = !row_->is_norm();
+    bool has_terms = false;  // a row that is masked as a whole has no sum
     for (std::size_t i = 0; i < plan_.elements.size() && is_usable; ++i) {
       const std::size_t from = plan_.groups[static_cast<std::size_t>(row)] + plan_.elements[i];
       const std::size_t to = i * sum_lanes + group.count;
-      group.x[to] = take(x_[from]);
-      group.recorded[to] = take(y_[from]);
-      group.scale[to] = scale_ ? take((*scale_)[from]) : 1.0f;
-      group.bias[to] = bias_ ? take((*bias_)[from]) : 0.0f;
+      group.x[to] = kept_ && (*kept_)[from] == 0.0 ? masked : take(x_[from], may_be_masked);
+      has_terms = has_terms || group.x[to] != masked;
+      group.scale[to] = scale_ ? take((*scale_)[from], false) : 1.0f;
+      group.bias[to] = bias_ ? take((*bias_)[from], false) : 0.0f;
+      if (!row_->is_reduced()) group.recorded[to] = take(y_[from], may_be_masked && group.x[to] == masked);
     }
+    is_usable = is_usable && has_terms;
+    if (row_->is_reduced() && is_usable) group.recorded[group.count] = take(y_[static_cast<std::size_t>(row)], false);
     group.rows[group.count] = row;
     group.count += is_usable ? 1 : 0;
   }
 
-  /// The row-major place of number i of a row in the result.
+  /// The row-major place of result i of a row.
   std::int64_t place_of(std::int64_t row, std::int64_t i) const {
+    if (row_->is_reduced()) return row;
     return static_cast<std::int64_t>(plan_.groups[static_cast<std::size_t>(row)] +
                                      plan_.elements[static_cast<std::size_t>(i)]);
   }
   const Format& format_of_results() const { return format(stored_); }
 
 private:
-  /// The numbers of a scale or a bias by element of x.
+  /// The numbers of a scale, a bias or a mask by element of x.
   class PerElement {
   public:
     PerElement(const StoredTensor& stored, Shape aligned, const Shape& result)
@@ -155,10 +192,18 @@ private:
     return {stored, aligned, whole};
   }
 
+  static StoredTensor mask_of(const op::MaskedSoftmax& softmax) {
+    Tensor<float> kept(softmax.kept_shape);
+    std::transform(softmax.kept.begin(), softmax.kept.end(), kept.values.begin(),
+                   [](bool is_kept) { return is_kept ? 1.0f : 0.0f; });
+    return StoredTensor::from(kept);
+  }
+
   const Node& node_;
   Numbers x_, y_;
   std::optional<RowOp> row_;
-  std::optional<PerElement> scale_, bias_;
+  std::optional<StoredTensor> constant_mask_;
+  std::optional<PerElement> scale_, bias_, kept_;
   GroupPlan plan_;
   FormatId stored_ = FormatId::fp32;
 };
@@ -179,6 +224,59 @@ float exp_of_sleef(float x) {
   return u * std::ldexp(1.0f, half) * std::ldexp(1.0f, power - half);
 }
 
+/// The sum of a number and of what its rounding left.
+struct TwoFloats {
+  float high, low;
+
+  static TwoFloats sum(float a, float b) {
+    const float high = a + b, of_b = high - a;
+    return {high, (a - (high - of_b)) + (b - of_b)};
+  }
+  /// Domain:    |a| >= |b|
+  static TwoFloats sum(const TwoFloats& a, const TwoFloats& b) {
+    const float high = a.high + b.high;
+    return {high, ((a.high - high) + b.high) + a.low + b.low};
+  }
+  static TwoFloats product(const TwoFloats& a, float b) {
+    const float high = a.high * b;
+    return {high, std::fma(a.low, b, std::fma(a.high, b, -high))};
+  }
+  static TwoFloats quotient(const TwoFloats& a, const TwoFloats& b) {
+    const float inverse = 1.0f / b.high, high = a.high * inverse;
+    const float left = std::fma(inverse, a.high, -high);
+    const float more = std::fma(-b.low, inverse, std::fma(-b.high, inverse, 1.0f));
+    return {high, std::fma(high, more, std::fma(a.low, inverse, left))};
+  }
+};
+
+/// log(x) of SLEEF's logf with an error of 1.0 ulp, built with fused multiply-adds.
+/// Domain:    normal numbers
+/// Source:    SLEEF 3, src/libm/sleefsimdsp.c, xlogf_u1
+float log_of_sleef(float x) {
+  const int power = std::ilogb(x * (1.0f / 0.75f));
+  const float m = std::ldexp(x, -power);
+  const TwoFloats t = TwoFloats::quotient(TwoFloats::sum(-1.0f, m), TwoFloats::sum(1.0f, m));
+  const float square = t.high * t.high;
+  float p = 0.3027294874e+0f;
+  for (const float c : {0.3996108174e+0f, 0.6666694880e+0f}) p = std::fma(p, square, c);
+  TwoFloats sum = TwoFloats::product({0.69314718246459960938f, -1.904654323148236017e-09f}, static_cast<float>(power));
+  sum = TwoFloats::sum(sum, {2.0f * t.high, 2.0f * t.low});
+  const float rest = square * t.high * p, high = sum.high + rest;
+  return high + (((sum.high - high) + rest) + sum.low);
+}
+
+float log_of(Exponential exponential, float x) {
+  switch (exponential) {
+    case Exponential::sleef:
+      return log_of_sleef(x);
+    case Exponential::own:
+      return log_f32(x);
+    case Exponential::rounded:
+      break;
+  }
+  return static_cast<float>(std::log(static_cast<double>(x)));
+}
+
 float exp_of(Exponential exponential, float x) {
   switch (exponential) {
     case Exponential::sleef:
@@ -191,7 +289,7 @@ float exp_of(Exponential exponential, float x) {
   return static_cast<float>(std::exp(static_cast<double>(x)));
 }
 
-/// The numbers that the results of a row are made of: m and v of a norm; 0 and s of a softmax.
+/// The numbers that the results of a row are made of: m and v of a norm; 0 and the sum of exponentials.
 struct RowStatistics {
   RowLanes mean = {}, spread = {};
 
@@ -296,13 +394,17 @@ public:
     for (std::size_t i = 0; i < deviations.size(); ++i) deviations[i] = group_.x[i] - mean[i % sum_lanes];
     return with(deviations, deviations);
   }
+  RowLanes largest() const {
+    RowLanes largest;
+    std::copy_n(group_.x.begin(), sum_lanes, largest.begin());
+    for (std::size_t i = 0; i < group_.x.size(); ++i)
+      largest[i % sum_lanes] = std::max(largest[i % sum_lanes], group_.x[i]);
+    return largest;
+  }
   const std::vector<float>& exponentials(Exponential exponential) {
     const auto [found, is_new] = exponentials_.try_emplace(exponential);
     if (is_new) {
-      RowLanes largest;
-      std::copy_n(group_.x.begin(), sum_lanes, largest.begin());
-      for (std::size_t i = 0; i < group_.x.size(); ++i)
-        largest[i % sum_lanes] = std::max(largest[i % sum_lanes], group_.x[i]);
+      const RowLanes largest = this->largest();
       found->second.resize(group_.x.size());
       for (std::size_t i = 0; i < group_.x.size(); ++i)
         found->second[i] = exp_of(exponential, group_.x[i] - largest[i % sum_lanes]);
@@ -389,21 +491,42 @@ private:
   template <class Visit>
   void for_each_result(const RowSteps& steps, const RowStatistics& statistics, std::int64_t stride,
                        const Visit& visit) {
-    const bool is_softmax = steps.sums == Sums::exponentials;
+    if (steps.sums == Sums::exponentials) return for_each_of_exponentials(steps, statistics, stride, visit);
     RowLanes root, inverse;
     for (std::size_t lane = 0; lane < group_.count; ++lane) {
-      root[lane] = is_softmax ? statistics.spread[lane] : std::sqrt(statistics.spread[lane] + rows_.op().epsilon);
+      root[lane] = std::sqrt(statistics.spread[lane] + rows_.op().epsilon);
       inverse[lane] = 1.0f / root[lane];
     }
-    const std::vector<float>* const e = is_softmax ? &terms_.exponentials(steps.exponential) : nullptr;
-    for (std::int64_t i = 0; i < rows_.length(); i += stride) {
-      for (std::size_t lane = 0; lane < group_.count; ++lane) {
-        const std::size_t place = static_cast<std::size_t>(i) * sum_lanes + lane;
-        const float y = e != nullptr ? softmax(steps.result, (*e)[place], root[lane], inverse[lane])
-                                     : norm(steps, place, statistics.mean[lane], root[lane], inverse[lane]);
-        visit(rows_.stored(y), i, lane);
-      }
-    }
+    for_each_place(stride, [&](std::size_t place, std::int64_t i, std::size_t lane) {
+      visit(rows_.stored(norm(steps, place, statistics.mean[lane], root[lane], inverse[lane])), i, lane);
+    });
+  }
+
+  template <class Visit>
+  void for_each_of_exponentials(const RowSteps& steps, const RowStatistics& statistics, std::int64_t stride,
+                                const Visit& visit) {
+    const std::vector<float>& e = terms_.exponentials(steps.exponential);
+    const RowLanes largest = terms_.largest();
+    RowLanes logarithm = {};
+    for (std::size_t lane = 0; lane < group_.count; ++lane)
+      logarithm[lane] = log_of(steps.exponential, statistics.spread[lane]);
+    for_each_place(stride, [&](std::size_t place, std::int64_t i, std::size_t lane) {
+      const float sum = statistics.spread[lane], x = group_.x[place], most = largest[lane], log = logarithm[lane];
+      const float y = steps.result == Result::quotient       ? e[place] / sum
+                      : steps.result == Result::product      ? e[place] * (1.0f / sum)
+                      : steps.result == Result::less_log     ? (x - most) - log
+                      : steps.result == Result::less_maximum ? x - (most + log)
+                                                             : log + most;
+      visit(rows_.stored(y), i, lane);
+    });
+  }
+
+  /// Calls visit(place, i, lane) for the results i = 0, stride, … of all rows.
+  template <class Visit>
+  void for_each_place(std::int64_t stride, const Visit& visit) const {
+    for (std::int64_t i = 0; i < rows_.results_of_row(); i += stride)
+      for (std::size_t lane = 0; lane < group_.count; ++lane)
+        visit(static_cast<std::size_t>(i) * sum_lanes + lane, i, lane);
   }
 
   RowLanes summed(const ProductKernel& kernel, const linalg::SumOperands<float>& operands) const {
@@ -417,10 +540,6 @@ private:
     const auto n = static_cast<float>(rows_.length());
     for (float& sum : sums) sum = kernel.scaling == Scaling::divided ? sum / n : sum * (1.0f / n);
     return sums;
-  }
-
-  static float softmax(Result result, float e, float sum, float inverse) {
-    return result == Result::quotient ? e / sum : e * inverse;
   }
 
   float norm(const RowSteps& steps, std::size_t place, float mean, float root, float inverse) const {
@@ -437,8 +556,12 @@ private:
         const float factor = inverse * scale;
         return multiplied_and_added(x, factor, multiplied_and_added(-factor, mean, bias, steps.fused), steps.fused);
       }
-      case Result::scaled:
-        break;
+      case Result::folded_rounded: {
+        const float factor = inverse * scale;
+        return multiplied_and_added(x, factor, bias - factor * mean, steps.fused);
+      }
+      default:
+        break;  // scaled
     }
     return multiplied_and_added(x - mean, inverse * scale, bias, steps.fused);
   }
@@ -451,7 +574,7 @@ private:
 }  // namespace
 
 class RowSearch::Work {
-  static constexpr std::size_t most_alike = 8;
+  static constexpr std::size_t most_alike = 8, most_nearest = 64;
 
 public:
   Work(std::size_t node, std::int64_t most_work)
@@ -472,8 +595,8 @@ public:
     if (!is_started_ && !start(rows)) return false;
     for (RowGroup group = next(rows); group.count > 0 && numbers_left_ > 0; group = next(rows))
       keep_matching(rows, group);
-    numbers_before_ += rows.rows() * rows.length();
-    return !left_.empty() && finding_.compared - before == rows.rows() * rows.length();
+    numbers_before_ += rows.rows() * rows.results_of_row();
+    return !left_.empty() && finding_.compared - before == rows.rows() * rows.results_of_row();
   }
 
   KernelFinding finding() const {
@@ -484,9 +607,13 @@ public:
       return finding;
     }
     finding.members_left = static_cast<std::int64_t>(left_.size());
-    finding.equal_bits = finding.compared - nearest_.differing;
+    finding.equal_bits = finding.compared;
     if (left_.empty()) {
-      finding.nearest = nearest_;
+      const auto of_fewest = [](const KernelDifference& a, const KernelDifference& b) {
+        return a.differing < b.differing;
+      };
+      finding.nearest = *std::min_element(nearest_.begin(), nearest_.end(), of_fewest);
+      finding.equal_bits -= finding.nearest->differing;
       return finding;
     }
     finding.kernel = left_.front();
@@ -534,7 +661,7 @@ private:
     for (const DealtTerms& dealt : dealings_of_numbers(rows.length())) {
       for (const SumParts& way : dealt) {
         member.parts = way;
-        if (op.is_softmax) {
+        if (!op.is_norm()) {
           member.scaling = Scaling::none;
           for (const Exponential exponential : {Exponential::rounded, Exponential::own, Exponential::sleef})
             try_results(rows, member, {Sums::exponentials, {}, false, exponential}, values, group);
@@ -551,7 +678,7 @@ private:
     member.parts = {};
     member.scaling = Scaling::divided;
     for (const std::int64_t lanes : {1, 4, 8, 16})
-      if (!op.is_softmax && op.is_centred) {
+      if (op.is_norm() && op.is_centred) {
         RowSteps running{Sums::running};
         running.lanes = lanes;
         try_results(rows, member, running, values, group);
@@ -559,33 +686,40 @@ private:
     std::stable_sort(left_.begin(), left_.end(), [](const ProductKernel& a, const ProductKernel& b) {
       return a.row->sums != b.row->sums && (a.row->sums == Sums::running) < (b.row->sums == Sums::running);
     });
-    finding_.compared = static_cast<std::int64_t>(group.count) * rows.length();
-    if (left_.empty()) values.add_differences(numbers_before_, nearest_);
+    finding_.compared = static_cast<std::int64_t>(group.count) * rows.results_of_row();
+    if (left_.empty()) add_differences(values);
     return true;
   }
 
-  static std::int64_t sample_stride(const RecordedRows& rows) { return std::max<std::int64_t>(rows.length() / 24, 1); }
+  static std::int64_t sample_stride(const RecordedRows& rows) {
+    return std::max<std::int64_t>(rows.results_of_row() / 24, 1);
+  }
   static std::int64_t sampled(const RecordedRows& rows) {
-    return (rows.length() + sample_stride(rows) - 1) / sample_stride(rows);
+    return (rows.results_of_row() + sample_stride(rows) - 1) / sample_stride(rows);
   }
 
   /// All results that may be made of the sums of one member.
   void try_results(const RecordedRows& rows, ProductKernel member, RowSteps steps, RowValues& values,
                    const RowGroup& group) {
-    const bool is_softmax = steps.sums == Sums::exponentials;
+    const bool is_of_exponentials = steps.sums == Sums::exponentials;
     for (const bool fused : {false, true}) {
-      if (is_softmax && fused) continue;
+      if (is_of_exponentials && fused) continue;
       member.fma = fused;
       member.row = steps;
       const RowStatistics statistics = values.statistics(member);
-      for (const Result result : {Result::quotient, Result::product, Result::shifted, Result::folded, Result::scaled}) {
-        const bool is_plain = result == Result::quotient || result == Result::product;
-        if (is_softmax && !is_plain) continue;
-        if (!rows.has_scale() && (result == Result::folded || result == Result::scaled)) continue;
-        if (!rows.op().is_centred && (result == Result::shifted || result == Result::folded)) continue;
+      for (const Result result : rows.op().of_exponentials) {
+        member.row->result = result;
+        compare(rows, member, statistics, values, group);
+      }
+      if (is_of_exponentials) continue;
+      for (const Result result : {Result::quotient, Result::product, Result::shifted, Result::folded,
+                                  Result::folded_rounded, Result::scaled}) {
+        const bool is_folded = result == Result::folded || result == Result::folded_rounded;
+        if (!rows.has_scale() && (is_folded || result == Result::scaled)) continue;
+        if (!rows.op().is_centred && (result == Result::shifted || is_folded)) continue;
         for (const bool fuses : {false, true}) {
-          const bool may_fuse = result == Result::shifted || result == Result::folded || rows.has_bias();
-          if (fuses && !may_fuse) continue;
+          const bool may_fuse = result == Result::shifted || is_folded || rows.has_bias();
+          if (fuses ? !may_fuse : result == Result::folded_rounded) continue;
           member.row->result = result;
           member.row->fused = fuses;
           compare(rows, member, statistics, values, group);
@@ -599,42 +733,54 @@ private:
     finding_.family += 1;
     const auto lanes = static_cast<std::int64_t>(group.count);
     const Key key{statistics.bits(), member.row->result, member.row->fused, member.row->exponential};
-    const auto [known, is_new] = known_.try_emplace(key, std::int64_t{0});
+    const auto [known, is_new] = known_.try_emplace(key);
+    EqualNumbers& equal = known->second;
     if (is_new) {
-      known->second = values.equal(*member.row, statistics, sample_stride(rows));
-      if (known->second == lanes * sampled(rows) && values.equal(*member.row, statistics, 1) == lanes * rows.length())
-        known->second = all_equal;
+      equal.of_sample = values.equal(*member.row, statistics, sample_stride(rows));
+      if (equal.of_sample == lanes * sampled(rows)) equal.of_all = values.equal(*member.row, statistics, 1);
     }
-    if (known->second == all_equal) return left_.push_back(member);
-    if (finding_.family == 1 || known->second > most_equal_) {
-      nearest_.kernel = member;
-      most_equal_ = known->second;
-    }
-    equal_of_others_ += known->second;
+    if (equal.of_all == lanes * rows.results_of_row()) return left_.push_back(member);
+    if (is_new && equal >= most_equal_) take_nearest(member, equal > most_equal_);
+    most_equal_ = std::max(most_equal_, equal);
+    equal_of_others_ += equal.of_sample;
     others_ += lanes * sampled(rows);
   }
 
   void keep_matching(const RecordedRows& rows, const RowGroup& group) {
     RowValues values(rows, group);
-    const std::int64_t all = static_cast<std::int64_t>(group.count) * rows.length();
+    const std::int64_t all = static_cast<std::int64_t>(group.count) * rows.results_of_row();
     std::vector<ProductKernel> left;
-    most_equal_ = -1;
+    std::int64_t most_equal = -1;
     for (ProductKernel& member : left_) {
       const std::int64_t equal = values.equal(*member.row, values.statistics(member), 1);
-      if (equal > most_equal_) {
-        nearest_.kernel = member;
-        most_equal_ = equal;
-      }
+      if (equal >= most_equal && left.empty()) take_nearest(member, equal > most_equal);
+      most_equal = std::max(most_equal, equal);
       if (equal == all) left.push_back(std::move(member));
     }
     numbers_left_ -= all * std::max<std::int64_t>(static_cast<std::int64_t>(left_.size()), 1);
     left_ = std::move(left);
     finding_.compared += all;
-    if (left_.empty()) values.add_differences(numbers_before_, nearest_);
+    if (left_.empty()) add_differences(values);
+  }
+
+  void add_differences(RowValues& values) {
+    for (KernelDifference& one : nearest_) values.add_differences(numbers_before_, one);
+  }
+
+  /// Takes a member that gives as many of some numbers as the nearest ones do, or more than they do.
+  void take_nearest(const ProductKernel& member, bool gives_more) {
+    if (gives_more) nearest_.clear();
+    if (nearest_.size() < most_nearest) nearest_.push_back({member});
   }
 
   using Key = std::tuple<std::array<std::uint32_t, 2 * sum_lanes>, Result, bool, Exponential>;
-  static constexpr std::int64_t all_equal = -1;
+  /// Of the first rows.
+  struct EqualNumbers {
+    std::int64_t of_sample = 0;
+    std::int64_t of_all = -1;  ///< -1: not counted, as some of the sample differ
+
+    friend auto operator<=>(const EqualNumbers&, const EqualNumbers&) = default;
+  };
 
   std::size_t node_;
   std::int64_t most_work_;
@@ -642,17 +788,20 @@ private:
   bool is_started_ = false;
   std::int64_t done_ = 0, place_ = 0, stride_ = 1;
   std::int64_t numbers_before_ = 0;  ///< of the result in earlier evaluations
-  std::int64_t most_equal_ = 0, equal_of_others_ = 0, others_ = 0;
-  std::map<Key, std::int64_t> known_;  ///< by sums and steps: equal numbers of the first rows' sample, or all_equal
-  KernelDifference nearest_;  ///< of the last member that gave all, else of the one that gives most of the sample
+  EqualNumbers most_equal_;
+  std::int64_t equal_of_others_ = 0, others_ = 0;
+  std::map<Key, EqualNumbers> known_;  ///< by sums and steps
+  std::vector<KernelDifference>
+      nearest_;  ///< of the last members that gave all, else of those that give most of the sample
   std::vector<ProductKernel> left_;
   KernelFinding finding_;
 };
 
 bool has_row_kernels(const Op& op) {
-  return std::holds_alternative<op::Softmax>(op) || std::holds_alternative<op::LayerNormalization>(op) ||
-         std::holds_alternative<op::RMSNormalization>(op) || std::holds_alternative<op::GroupNormalization>(op) ||
-         std::holds_alternative<op::InstanceNormalization>(op);
+  return std::holds_alternative<op::Softmax>(op) || std::holds_alternative<op::MaskedSoftmax>(op) ||
+         std::holds_alternative<op::LogSoftmax>(op) || std::holds_alternative<op::ReduceLogSumExp>(op) ||
+         std::holds_alternative<op::LayerNormalization>(op) || std::holds_alternative<op::RMSNormalization>(op) ||
+         std::holds_alternative<op::GroupNormalization>(op) || std::holds_alternative<op::InstanceNormalization>(op);
 }
 
 RowSearch::RowSearch(std::size_t node, std::int64_t most_work) : work_(std::make_unique<Work>(node, most_work)) {}

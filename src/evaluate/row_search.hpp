@@ -7,7 +7,8 @@
 
 namespace driftbound {
 
-/// Whether the op makes rows of rows by a sum: Softmax, and norms of rows.
+/// Whether the op makes rows of rows by a sum, or numbers: Softmax, masked or not, LogSoftmax, ReduceLogSumExp, and norms of
+/// rows.
 bool has_row_kernels(const Op& op);
 
 /// The search of KernelSearch for softmax and norms: the order of the sums of a row, the function that makes their terms,

@@ -40,11 +40,34 @@ ChainParts<Real> chain_parts(bool fma, const SumSchedule& schedule) {
   return parts;
 }
 
-using Lanes = std::array<float, sum_lanes>;
+void add_chains(const ChainParts<float>& chain) {
+  kernels().chains(chain);
+}
+void add_chains(const ChainParts<double>& chain) {
+  kernels().chains_in_double(chain);
+}
+
+/// Columns [first, first + sum_lanes) of a packed matrix, 0 behind the last one: `packed` itself, or `gathered`, into which
+/// narrower panels are copied.
+/// Shapes:    packed [panels, k, panel_width], result [k, sum_lanes]
+template <class Real>
+const Real* columns_from(const std::vector<Real>& packed, std::size_t first, std::size_t k,
+                         std::vector<Real>& gathered) {
+  constexpr std::size_t width = panel_width<Real>;
+  if constexpr (width == sum_lanes) return packed.data() + first * k;
+  gathered.assign(k * sum_lanes, Real(0));
+  for (std::size_t lane = 0; lane < sum_lanes && (first + lane) * k < packed.size(); lane += width)
+    for (std::size_t row = 0; row < k; ++row)
+      std::copy_n(packed.data() + (first + lane) * k + row * width, width, gathered.data() + row * sum_lanes + lane);
+  return gathered.data();
+}
 
 /// Computes rows of one product by panels of columns.
+template <class Real>
 class KernelProduct {
 public:
+  using Lanes = std::array<Real, sum_lanes>;
+
   KernelProduct(const ProductKernel& kernel, std::int64_t k)
       : kernel_(kernel),
         k_(static_cast<std::size_t>(k)),
@@ -53,62 +76,68 @@ public:
 
   /// `addends`: as multiply_by_kernel(); null: none.
   /// Shapes:    a [rows, k] row-major, panel [k, sum_lanes], c and addends [rows, columns] with n numbers a row
-  void multiply(const float* a, std::int64_t rows, const float* panel, std::size_t columns, float* c,
-                const float* addends, std::int64_t n) const {
+  void multiply(const Real* a, std::int64_t rows, const Real* panel, std::size_t columns, Real* c, const Real* addends,
+                std::int64_t n) const {
     UnitFactors left, right;
-    if (kernel_.matrix_unit) right.take({panel, k_ * sum_lanes}, format(kernel_.operands));
-    std::vector<float> parts(schedule_.ends.size() * sum_lanes);
+    take({panel, k_ * sum_lanes}, right);
+    std::vector<Real> parts(schedule_.ends.size() * sum_lanes);
     for (std::int64_t row = 0; row < rows; ++row) {
-      const float* const factors = a + static_cast<std::size_t>(row) * k_;
-      if (kernel_.matrix_unit) left.take({factors, k_}, format(kernel_.operands));
+      const Real* const factors = a + static_cast<std::size_t>(row) * k_;
+      take({factors, k_}, left);
       Lanes addend = {};
       if (addends != nullptr) std::copy_n(addends + row * n, columns, addend.begin());
-      const float* const first = addends == nullptr ? nullptr : addend.data();
+      const Real* const first = addends == nullptr ? nullptr : addend.data();
       sum(factors, left, panel, right, kernel_.addend == AddendPlace::chain_start ? first : nullptr, parts);
       Lanes sums = combined(parts, schedule_.joins, PartRounding(kernel_),
                             kernel_.addend == AddendPlace::before_parts ? first : nullptr);
-      mend(factors, panel, parts, addend, sums);
+      if (kernel_.matrix_unit) mend(factors, panel, parts, addend, sums);
       std::copy_n(sums.begin(), columns, c + row * n);
     }
   }
 
 private:
-  void sum(const float* a, const UnitFactors& left, const float* panel, const UnitFactors& right, const float* start,
-           std::vector<float>& parts) const {
-    if (kernel_.matrix_unit) {
-      UnitParts unit = unit_parts(*kernel_.matrix_unit, schedule_);
-      unit.a = left.values.data();
-      unit.a_power = left.powers.data();
-      unit.b = right.values.data();
-      unit.b_power = right.powers.data();
-      unit.start = start;
-      unit.sums = parts.data();
-      kernels().units(unit);
-    } else {
-      ChainParts<float> chain = chain_parts<float>(kernel_.fma, schedule_);
-      chain.a = a;
-      chain.b = panel;
-      chain.start = start;
-      chain.sums = parts.data();
-      kernels().chains(chain);
-    }
+  /// Only a matrix unit takes its factors apart.
+  void take(std::span<const Real> factors, UnitFactors& of_unit) const {
+    if constexpr (std::is_same_v<Real, float>)
+      if (kernel_.matrix_unit) of_unit.take(factors, format(kernel_.operands));
   }
 
-  /// Replaces sums that are not finite, but for those that the rounding of finite parts made so.
-  void mend(const float* a, const float* panel, const std::vector<float>& parts, const Lanes& addend,
-            Lanes& sums) const {
-    if (std::all_of(sums.begin(), sums.end(), [](float x) { return std::isfinite(x); })) return;
+  void sum(const Real* a, const UnitFactors& left, const Real* panel, const UnitFactors& right, const Real* start,
+           std::vector<Real>& parts) const {
+    if constexpr (std::is_same_v<Real, float>) {
+      if (kernel_.matrix_unit) {
+        UnitParts unit = unit_parts(*kernel_.matrix_unit, schedule_);
+        unit.a = left.values.data();
+        unit.a_power = left.powers.data();
+        unit.b = right.values.data();
+        unit.b_power = right.powers.data();
+        unit.start = start;
+        unit.sums = parts.data();
+        return kernels().units(unit);
+      }
+    }
+    ChainParts<Real> chain = chain_parts<Real>(kernel_.fma, schedule_);
+    chain.a = a;
+    chain.b = panel;
+    chain.start = start;
+    chain.sums = parts.data();
+    add_chains(chain);
+  }
+
+  /// Replaces sums of a matrix unit that are not finite, but for those that the rounding of finite parts made so.
+  void mend(const Real* a, const Real* panel, const std::vector<Real>& parts, const Lanes& addend, Lanes& sums) const {
+    if (std::all_of(sums.begin(), sums.end(), [](Real x) { return std::isfinite(x); })) return;
     Lanes plain;
-    ChainParts<float> chain = chain_parts<float>(true, whole_);
+    ChainParts<Real> chain = chain_parts<Real>(true, whole_);
     chain.a = a;
     chain.b = panel;
     chain.sums = plain.data();
-    kernels().chains(chain);
+    add_chains(chain);
     for (std::size_t lane = 0; lane < sum_lanes; ++lane)
       if (!std::isfinite(sums[lane]) && !is_overflow_of_rounding(parts, lane)) sums[lane] = plain[lane] + addend[lane];
   }
 
-  bool is_overflow_of_rounding(const std::vector<float>& parts, std::size_t lane) const {
+  bool is_overflow_of_rounding(const std::vector<Real>& parts, std::size_t lane) const {
     if (kernel_.part_format == FormatId::fp32) return false;
     for (std::size_t at = lane; at < parts.size(); at += sum_lanes)
       if (!std::isfinite(parts[at])) return false;
@@ -141,7 +170,7 @@ std::vector<Real> KernelSums::parts(const SumOperands<Real>& operands, const Rea
   chain.start = start;
   chain.sums = sums.data();
   if constexpr (std::is_same_v<Real, double>) {
-    kernels().chains_in_double(chain);
+    add_chains(chain);
   } else if (kernel_.matrix_unit) {
     UnitParts unit = unit_parts(*kernel_.matrix_unit, schedule_);
     unit.a = operands.a_of_unit.values.data();
@@ -153,7 +182,7 @@ std::vector<Real> KernelSums::parts(const SumOperands<Real>& operands, const Rea
     unit.sums = sums.data();
     kernels().units(unit);
   } else {
-    kernels().chains(chain);
+    add_chains(chain);
   }
   return sums;
 }
@@ -192,25 +221,35 @@ template std::array<float, sum_lanes> combined(std::vector<float>, const SumJoin
 template std::array<double, sum_lanes> combined(std::vector<double>, const SumJoins&, const PartRounding&,
                                                 const double*);
 
-void multiply_by_kernel(const ProductPlan& plan, std::span<const float> a, const PackedMatrices<float>& b,
-                        const ProductKernel& kernel, int threads, std::span<float> c, std::span<const float> addends) {
+template <class Real>
+void multiply_by_kernel(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                        const PackedMatrices<Real>& b, const ProductKernel& kernel, int threads,
+                        std::type_identity_t<std::span<Real>> c, std::type_identity_t<std::span<const Real>> addends) {
   if (c.empty()) return;
-  if (plan.k == 0) return std::fill(c.begin(), c.end(), 0.0f);
-  const KernelProduct product(kernel, plan.k);
+  if (plan.k == 0) return std::fill(c.begin(), c.end(), Real(0));
+  const KernelProduct<Real> product(kernel, plan.k);
   const auto lanes = static_cast<std::int64_t>(sum_lanes);
   const std::int64_t panels = (plan.n + lanes - 1) / lanes;
-  std::vector<float> gathered;
-  const float* const rows = in_rows<float>(plan, a, gathered);
+  std::vector<Real> gathered;
+  const Real* const rows = in_rows<Real>(plan, a, gathered);
   parallel_for(plan.batches * panels, threads, [&](std::int64_t from, std::int64_t to) {
+    std::vector<Real> of_panel;
     for (std::int64_t i = from; i < to; ++i) {
-      const std::int64_t batch = i / panels, panel = i % panels;
-      const float* const packed = b.at(plan.b_batch[static_cast<std::size_t>(batch)]).data() + panel * plan.k * lanes;
-      const std::int64_t first = batch * plan.m * plan.n + panel * lanes;
-      product.multiply(rows + batch * plan.m * plan.k, plan.m, packed,
-                       static_cast<std::size_t>(std::min(lanes, plan.n - panel * lanes)), c.data() + first,
+      const std::int64_t batch = i / panels, column = i % panels * lanes;
+      const Real* const panel =
+          columns_from(b.at(plan.b_batch[static_cast<std::size_t>(batch)]), static_cast<std::size_t>(column),
+                       static_cast<std::size_t>(plan.k), of_panel);
+      const std::int64_t first = batch * plan.m * plan.n + column;
+      product.multiply(rows + batch * plan.m * plan.k, plan.m, panel,
+                       static_cast<std::size_t>(std::min(lanes, plan.n - column)), c.data() + first,
                        addends.empty() ? nullptr : addends.data() + first, plan.n);
     }
   });
 }
+
+template void multiply_by_kernel<float>(const ProductPlan&, std::span<const float>, const PackedMatrices<float>&,
+                                        const ProductKernel&, int, std::span<float>, std::span<const float>);
+template void multiply_by_kernel<double>(const ProductPlan&, std::span<const double>, const PackedMatrices<double>&,
+                                         const ProductKernel&, int, std::span<double>, std::span<const double>);
 
 }  // namespace driftbound::linalg

@@ -61,14 +61,30 @@ template <class Real>
 std::array<Real, sum_lanes> combined(std::vector<Real> chains, const SumJoins& joins, const PartRounding& rounding,
                                      std::type_identity_t<const Real*> first = nullptr);
 
-/// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] as a kernel computes it, row-major. A and B are numbers of the
-/// kernel's operand format. Sums that are not finite, or have a factor that is not, are those of a float32 chain, unless
-/// all parts are finite and their rounding is not.
+/// C[batch, i, j] = sum_k A[batch, i, k] B[batch, k, j] as a kernel computes it, row-major; in float64 without a matrix
+/// unit. A and B are numbers of the kernel's operand format. Sums of a matrix unit that are not finite, or have a factor
+/// that is not, are those of a float32 chain, unless all parts are finite and their rounding is not.
 /// `addends`: what is added before the parts, or what chains start from, as the kernel says; else empty.
 /// Shapes:    c [batches * m * n], addends the same
 /// Guarantee: the same bits for every number of threads and every instruction set
-void multiply_by_kernel(const ProductPlan& plan, std::span<const float> a, const PackedMatrices<float>& b,
-                        const ProductKernel& kernel, int threads, std::span<float> c,
-                        std::span<const float> addends = {});
+template <class Real>
+void multiply_by_kernel(const ProductPlan& plan, std::type_identity_t<std::span<const Real>> a,
+                        const PackedMatrices<Real>& b, const ProductKernel& kernel, int threads,
+                        std::type_identity_t<std::span<Real>> c,
+                        std::type_identity_t<std::span<const Real>> addends = {});
+
+/// The sum of numbers along a schedule, to nearest. chain(k, k + 1) is term k.
+template <class Chain>
+auto scheduled_sum(const SumSchedule& schedule, const Chain& chain) {
+  std::vector<decltype(chain(0, 1))> sums;
+  std::size_t i = 0;
+  for (const std::size_t end : schedule.ends) {
+    auto sum = chain(schedule.terms[i], schedule.terms[i] + 1);
+    while (++i < end) sum += chain(schedule.terms[i], schedule.terms[i] + 1);
+    sums.push_back(sum);
+  }
+  for (const SumJoins::Join& join : schedule.joins.list) sums[join.to] += sums[join.from];
+  return sums.front();
+}
 
 }  // namespace driftbound::linalg

@@ -147,9 +147,16 @@ std::string_view name_of(Scaling scaling) {
 }
 
 ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n) {
-  if (!arithmetic.tensor_core) throw Unsupported("arithmetic '" + arithmetic.name + "' has no matrix unit");
+  const bool is_dealt = arithmetic.order.kind == SummationOrder::Kind::dealt;
+  if (!arithmetic.tensor_core && !is_dealt)
+    throw Unsupported("arithmetic '" + arithmetic.name + "' has no matrix unit, and its order deals no products out");
   ProductKernel kernel;
   kernel.operands = arithmetic.input;
+  if (!arithmetic.tensor_core) {
+    kernel.fma = arithmetic.order.fma;
+    kernel.parts = arithmetic.order.parts;
+    return kernel;
+  }
   kernel.matrix_unit = arithmetic.tensor_core;
   if (arithmetic.tensor_core->cuts_operands) kernel.operand_rounding = Rounding::toward_zero;
   const std::int64_t block = arithmetic.tensor_core->block, promotion = arithmetic.tensor_core->promotion;
@@ -169,13 +176,17 @@ ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n) {
 }
 
 std::string describe(const RowSteps& steps) {
-  const bool is_softmax = steps.sums == RowSteps::Sums::exponentials;
+  using Result = RowSteps::Result;
+  const bool is_of_exponentials = steps.sums == RowSteps::Sums::exponentials;
+  const bool has_log =
+      steps.result == Result::less_log || steps.result == Result::less_maximum || steps.result == Result::log_of_sum;
+  const std::string functions = has_log ? "exp and log " : "exp ";
   std::string text;
   switch (steps.sums) {
     case RowSteps::Sums::exponentials:
-      text = steps.exponential == Exponential::sleef ? "exp of SLEEF"
-             : steps.exponential == Exponential::own ? "exp of this library"
-                                                     : "exp correctly rounded";
+      text = functions + (steps.exponential == Exponential::sleef ? "of SLEEF"
+                          : steps.exponential == Exponential::own ? "of this library"
+                                                                  : "correctly rounded");
       break;
     case RowSteps::Sums::two_passes:
       text = "variance in two passes";
@@ -192,23 +203,34 @@ std::string describe(const RowSteps& steps) {
       break;
   }
   switch (steps.result) {
-    case RowSteps::Result::quotient:
-      text += is_softmax ? ", divided by the sum" : ", divided by the root";
+    case Result::quotient:
+      text += is_of_exponentials ? ", divided by the sum" : ", divided by the root";
       break;
-    case RowSteps::Result::product:
-      text += is_softmax ? ", times the reciprocal of the sum" : ", times the reciprocal of the root";
+    case Result::product:
+      text += is_of_exponentials ? ", times the reciprocal of the sum" : ", times the reciprocal of the root";
       break;
-    case RowSteps::Result::shifted:
+    case Result::shifted:
       text += ", x r - m r with the reciprocal r of the root";
       break;
-    case RowSteps::Result::folded:
+    case Result::folded:
+    case Result::folded_rounded:
       text += ", x f + (bias - m f) with f = scale over root";
       break;
-    case RowSteps::Result::scaled:
+    case Result::scaled:
       text += ", x - m times scale over root";
       break;
+    case Result::less_log:
+      text += ", less the maximum, then less the log";
+      break;
+    case Result::less_maximum:
+      text += ", less the sum of maximum and log";
+      break;
+    case Result::log_of_sum:
+      text += ", the maximum added to the log";
+      break;
   }
-  if (is_softmax) return text;
+  if (is_of_exponentials) return text;
+  if (steps.result == Result::folded_rounded && steps.fused) return text + ", fused but for m f";
   return text + (steps.fused ? ", fused" : ", not fused");
 }
 

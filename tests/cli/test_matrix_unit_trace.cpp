@@ -103,7 +103,7 @@ TEST_CASE("a report says how many kernels give a product, of how many, and by ch
   CHECK(json["layers"][0]["kernel_search"]["nearest"].is_null());
 }
 
-TEST_CASE("what a simulated matrix unit did is found in the recorded run") {
+TEST_CASE("what a simulated device did is found in the recorded run") {
   struct Variant {
     std::string options, found;
   };
@@ -116,6 +116,10 @@ TEST_CASE("what a simulated matrix unit did is found in the recorded run") {
        "bf16 unit, block 16, F 25, K in 4 slices of 16 added one after the other, slices rounded to bf16"},
       {"--device h200 --arithmetic fp16 --order split-k:4 --round-parts sums",
        "K in 4 slices of 16 added one after the other, slices and their sums rounded to fp16"},
+      {"--device h100 --arithmetic fp32 --order lanes:32x1/halves+fma",
+       "fp32, fused multiply-adds, K in 32 lanes of 1 product in turn added half to half"},
+      {"--device v100 --arithmetic fp64 --order slices:16/neighbours",
+       "products rounded, K in 4 slices of 16 added neighbour to neighbour"},
       {"--device h100 --arithmetic fp8_e4m3 --promotion 32",
        "fp8_e4m3 unit, block 32, F 13, sums of 13 bits, K in 2 slices of 32 added one after the other"}};
   const std::string siren = std::string(DRIFTBOUND_SOURCE_DIR) + "/examples/models/siren.onnx";
@@ -152,7 +156,6 @@ TEST_CASE("what a matrix unit cannot do is refused with what it can") {
   refused(h100 + "--arithmetic bf16 --block 4", "adds 16 or 8 products a step, not 4");
   refused("--backend sim --device a100 --arithmetic tf32 --block 8", "adds 4 products a step, not 8");
   refused(h100 + "--arithmetic fp32 --block 4", "uses no matrix unit");
-  refused(h100 + "--arithmetic fp32 --order lanes:4x8", "is for matrix units");
   refused(h100 + "--arithmetic fp8_e4m3 --promotion 100", "no multiple of the unit's 32 products a step");
   refused(h100 + "--arithmetic fp8_e4m3 --promotion 128 --order split-k:4", "no longer than that");
   refused(h100 + "--arithmetic tf32 --round-parts parts --order split-k:4", "in bf16 and fp16, not in tf32");

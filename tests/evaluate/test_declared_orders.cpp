@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 
 #include "evaluate/small_graphs.hpp"
 
@@ -69,9 +70,49 @@ struct Oracle {
     return fl(halves(first, first + left) + halves(first + left, last));
   }
 
+  /// Products in turn to lanes, or to slices of neighbours, and the ways to add the parts.
+  Rational dealt() const {
+    const Dealing& how = order.parts.dealing;
+    const bool in_turn = how.kind == Dealing::Kind::interleaved;
+    std::map<std::size_t, std::vector<std::size_t>> parts;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::size_t run = i / static_cast<std::size_t>(how.run);
+      parts[in_turn ? run % static_cast<std::size_t>(how.parts) : run].push_back(i);
+    }
+    std::vector<Rational> sums;
+    for (const auto& [part, products] : parts) {
+      Oracle one{accumulator, order, {}, {}};
+      for (const std::size_t i : products) {
+        one.a.push_back(a[i]);
+        one.b.push_back(b[i]);
+      }
+      sums.push_back(one.chain(0, products.size()));
+    }
+    const Combination combination = order.parts.combination;
+    while (sums.size() > 1) {
+      std::vector<Rational> next;
+      const std::size_t half = (sums.size() + 1) / 2;
+      const bool by_halves =
+          combination == Combination::halves || (combination == Combination::fours && sums.size() > 4);
+      if (combination == Combination::sequential) {
+        next = sums;
+        next[0] = fl(sums[0] + sums[1]);
+        next.erase(next.begin() + 1);
+      } else {
+        for (std::size_t i = 0; i < half; ++i) {
+          const std::size_t left = by_halves ? i : 2 * i, right = by_halves ? i + half : 2 * i + 1;
+          next.push_back(right < sums.size() ? fl(sums[left] + sums[right]) : sums[left]);
+        }
+      }
+      sums = std::move(next);
+    }
+    return sums.front();
+  }
+
   Rational sum() const {
     const std::size_t n = a.size();
     if (n == 0) return 0;
+    if (order.kind == SummationOrder::Kind::dealt) return dealt();
     const auto parameter = static_cast<std::size_t>(order.parameter);
     std::size_t length = n;
     switch (order.kind) {
@@ -104,6 +145,9 @@ const std::vector<SummationOrder>& orders() {
         list.push_back({SummationOrder::Kind::blocked, parameter, fma});
         list.push_back({SummationOrder::Kind::split_k, parameter, fma});
       }
+      for (const std::string dealt : {"lanes:4x1/halves", "lanes:8x1/neighbours", "lanes:8x1/fours", "lanes:3x2",
+                                      "slices:5/neighbours", "slices:2/halves"})
+        list.push_back(parse_summation_order(dealt + (fma ? "+fma" : "")));
     }
     return list;
   }();

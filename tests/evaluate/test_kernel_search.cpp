@@ -707,7 +707,10 @@ struct MadeRows {
         bias(normal_numbers(static_cast<std::size_t>(n), 1.0, random)) {
     for (float& one : x) one += 0.75f;
     std::vector<ValueId> inputs = {graph.add_input("x", ElementType::f32, {{-1, "samples"}, {n, ""}})};
-    if (!std::holds_alternative<op::Softmax>(op)) {
+    const bool is_norm = std::holds_alternative<op::LayerNormalization>(op) ||
+                         std::holds_alternative<op::RMSNormalization>(op) ||
+                         std::holds_alternative<op::InstanceNormalization>(op);
+    if (is_norm) {
       inputs.push_back(graph.add_constant("g", StoredTensor::from(Tensor<float>({n}, scale))));
       if (has_bias) inputs.push_back(graph.add_constant("b", StoredTensor::from(Tensor<float>({n}, bias))));
     }
@@ -718,7 +721,8 @@ struct MadeRows {
   }
 
   KernelFinding searched(std::vector<float> y) {
-    trace.layers = {{"y", StoredTensor::from(Tensor<float>({m, n}, std::move(y)))}};
+    const Shape shape = y.size() == static_cast<std::size_t>(m) ? Shape{m, 1} : Shape{m, n};
+    trace.layers = {{"y", StoredTensor::from(Tensor<float>(shape, std::move(y)))}};
     KernelSearch search(graph, 0, 0);
     const bool gives_all = search.add(trace);
     CHECK(gives_all == search.finding().kernel.has_value());
@@ -787,6 +791,80 @@ TEST_CASE("the order of a softmax's sum is found, with what makes its terms") {
   }
 }
 
+/// The float32 sum of exponentials that a row [first, last) makes, less `most`, in eight lanes; 0 where minus infinite.
+float sum_of_exponentials(const float* first, const float* last, float most) {
+  return in_eight_lanes(
+      last - first, [&](std::int64_t i) { return static_cast<float>(std::exp(static_cast<double>(first[i] - most))); });
+}
+
+TEST_CASE("logarithms of softmax and of sums of exponentials are found") {
+  std::mt19937_64 random(20261213);
+  const auto log_of = [](float x) { return static_cast<float>(std::log(static_cast<double>(x))); };
+  for (const bool less_both : {false, true}) {
+    for (const bool is_masked : {false, true}) {
+      MadeRows rows(100, 200, op::LogSoftmax{-1}, false, random);
+      for (std::size_t i = 0; is_masked && i < rows.x.size(); i += 3) rows.x[i] = -INFINITY;
+      rows.trace.inputs.tensors.front().second = StoredTensor::from(Tensor<float>({rows.m, rows.n}, rows.x));
+      std::vector<float> y = rows.made([&](const float* x, float* out) {
+        const float most = *std::max_element(x, x + rows.n), log = log_of(sum_of_exponentials(x, x + rows.n, most));
+        for (std::int64_t i = 0; i < rows.n; ++i) out[i] = less_both ? x[i] - (most + log) : (x[i] - most) - log;
+      });
+      const KernelFinding found = rows.searched(y);
+      REQUIRE(found.kernel.has_value());
+      CAPTURE(describe(*found.kernel, rows.n));
+      CHECK(found.compared == rows.m * rows.n);
+      CHECK(found.kernel->row->exponential == Exponential::rounded);
+      CHECK(found.kernel->row->result == (less_both ? RowSteps::Result::less_maximum : RowSteps::Result::less_log));
+      check_same_sums(*found.kernel, blocks_of_lanes("lanes:8x1/halves"), rows.n);
+      y[1235] = std::nextafter(y[1235], 1.0f);
+      check_nearest(rows.searched(y), describe(*found.kernel, rows.n), 1, 1235);
+    }
+  }
+  MadeRows rows(600, 90, op::ReduceLogSumExp{{1}}, false, random);
+  std::vector<float> y;
+  for (auto x = rows.x.begin(); x != rows.x.end(); x += rows.n) {
+    const float most = *std::max_element(x, x + rows.n);
+    y.push_back(log_of(sum_of_exponentials(&*x, &*x + rows.n, most)) + most);
+  }
+  const KernelFinding found = rows.searched(y);
+  REQUIRE(found.kernel.has_value());
+  CHECK(found.compared == 600);
+  CHECK(
+      describe(*found.kernel, rows.n) ==
+      "numbers as they are, terms in 8 lanes of 1 term in turn added half to half; exp and log correctly rounded, the "
+      "maximum added to the log");
+  y[77] = std::nextafter(y[77], 100.0f);
+  check_nearest(rows.searched(y), describe(*found.kernel, rows.n), 1, 77);
+}
+
+TEST_CASE("the sum of a masked softmax is found; rows that are masked as a whole have none") {
+  std::mt19937_64 random(20261214);
+  op::MaskedSoftmax masked{-1, {64}, std::vector<bool>(64)};
+  for (std::size_t i = 0; i < 64; ++i) masked.kept[i] = i % 5 != 2;
+  MadeRows rows(100, 64, masked, false, random);
+  std::vector<float> y = rows.made([&](const float* x, float* out) {
+    std::vector<float> seen(x, x + rows.n);
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      if (!masked.kept[i]) seen[i] = -INFINITY;
+    const float most = *std::max_element(seen.begin(), seen.end());
+    const float sum = sum_of_exponentials(seen.data(), seen.data() + seen.size(), most);
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      out[i] = static_cast<float>(std::exp(static_cast<double>(seen[i] - most))) / sum;
+  });
+  const KernelFinding found = rows.searched(y);
+  REQUIRE(found.kernel.has_value());
+  check_same_sums(*found.kernel, blocks_of_lanes("lanes:8x1/halves"), rows.n);
+  CHECK(found.estimate_chance_hits < 1e-9);
+  CHECK(found.compared == 6400);
+  y[130] = 0x1p-149f;  // element 2 of a row, which is masked
+  check_nearest(rows.searched(y), describe(*found.kernel, rows.n), 1, 130);
+
+  MadeRows none(4, 64, op::Softmax{-1}, false, random);
+  none.trace.inputs.tensors.front().second =
+      StoredTensor::from(Tensor<float>({4, 64}, std::vector<float>(256, -INFINITY)));
+  CHECK(none.searched(std::vector<float>(256, 0.0f)).why_not == "no row has finite float32 numbers and results");
+}
+
 TEST_CASE("the moments of a norm are found, and the steps behind them" * doctest::test_suite("campaign")) {
   using Steps = RowSteps;
   std::mt19937_64 random(20261211);
@@ -809,15 +887,20 @@ TEST_CASE("the moments of a norm are found, and the steps behind them" * doctest
         case Steps::Result::folded:
           y[i] = std::fma(x[i], inverse * g, std::fma(-(inverse * g), mean, b));
           break;
+        case Steps::Result::folded_rounded:
+          y[i] = std::fma(x[i], inverse * g, b - inverse * g * mean);
+          break;
         case Steps::Result::scaled:
           y[i] = (x[i] - mean) * (inverse * g) + b;
           break;
+        default:
+          FAIL("no result of a norm");
       }
     }
   };
   for (const Steps::Sums sums : {Steps::Sums::two_passes, Steps::Sums::one_pass, Steps::Sums::running}) {
     for (const Steps::Result result : {Steps::Result::quotient, Steps::Result::product, Steps::Result::shifted,
-                                       Steps::Result::folded, Steps::Result::scaled}) {
+                                       Steps::Result::folded, Steps::Result::folded_rounded, Steps::Result::scaled}) {
       std::vector<float> y = rows.made([&](const float* x, float* out) {
         float mean = 0.0f, variance = 0.0f;
         if (sums == Steps::Sums::running) {

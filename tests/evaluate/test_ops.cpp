@@ -91,6 +91,26 @@ TEST_CASE("Softmax subtracts the largest, adds the exponentials in the declared 
   }
 }
 
+TEST_CASE("sums of Softmax and ReduceSum are dealt to lanes as those of products are") {
+  std::mt19937_64 random(7);
+  const Tensor<float> x = random_tensor<float>({3, 13}, random, 4.0);
+  const auto in_warp = fp32(parse_summation_order("lanes:4x1/halves"));
+  const auto added = [](const float* terms) {
+    float lanes[4] = {};
+    for (std::size_t j = 0; j < 13; ++j) lanes[j % 4] += terms[j];
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+  };
+  const Tensor<double> sums = apply<float>(op::ReduceSum{{1}, true}, {x}, in_warp);
+  const Tensor<double> y = apply<float>(op::Softmax{1, false}, {x}, in_warp);
+  for (std::size_t row = 0; row < 3; ++row) {
+    const float* const first = &x.values[row * 13];
+    CHECK(sums.values[row] == static_cast<double>(added(first)));
+    float e[13];
+    for (std::size_t j = 0; j < 13; ++j) e[j] = exp_f32(first[j] - *std::max_element(first, first + 13));
+    for (std::size_t j = 0; j < 13; ++j) CHECK(y.values[row * 13 + j] == static_cast<double>(e[j] / added(e)));
+  }
+}
+
 TEST_CASE("Softmax over all trailing axes is Softmax over one axis of the flattened value") {
   std::mt19937_64 random(7);
   const Tensor<float> x = random_tensor<float>({2, 3, 4}, random), flat({2, 12}, x.values);

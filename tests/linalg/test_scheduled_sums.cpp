@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -218,6 +219,49 @@ TEST_CASE("sums of a simulated unit that are not finite are those of float32") {
   CHECK(sums[1] == INFINITY);
   CHECK(std::isnan(sums[2]));
   CHECK(std::isnan(sums[3]));
+}
+
+TEST_CASE("float64 sums of any number of columns are dealt to lanes, those that leave the range too") {
+  std::mt19937_64 random(20261201);
+  std::uniform_real_distribution<double> draw(-1.0, 1.0);
+  ProductKernel kernel;
+  kernel.operands = FormatId::fp64;
+  kernel.fma = false;
+  kernel.parts.dealing = {Dealing::Kind::interleaved, 4, 1, 1};
+  kernel.parts.combination = Combination::halves;
+  const std::size_t m = 2, k = 11;
+  for (const std::size_t n : {1u, 7u, 8u, 9u, 16u, 17u, 24u, 40u}) {
+    CAPTURE(n);
+    std::vector<double> a(m * k), b(k * n);
+    for (double& x : a) x = draw(random);
+    for (double& x : b) x = draw(random);
+    b[0] = 0x1p1023;
+    a[0] = 4.0;  // element [0, 0] overflows
+    const ProductPlan plan{1,
+                           static_cast<std::int64_t>(m),
+                           static_cast<std::int64_t>(n),
+                           static_cast<std::int64_t>(k),
+                           {0},
+                           {0},
+                           static_cast<std::int64_t>(k),
+                           1,
+                           static_cast<std::int64_t>(n),
+                           1};
+    PackedMatrices<double> packed;
+    pack_missing<double>(plan, b, packed);
+    std::vector<double> c(m * n);
+    linalg::multiply_by_kernel<double>(plan, a, packed, kernel, 2, c);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        double lanes[4] = {};
+        for (std::size_t l = 0; l < k; ++l) {
+          const double product = a[i * k + l] * b[l * n + j];
+          lanes[l % 4] = l < 4 ? product : lanes[l % 4] + product;
+        }
+        CHECK(c[i * n + j] == (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]));
+      }
+    CHECK(c[0] == std::numeric_limits<double>::infinity());
+  }
 }
 
 /// The sum by the words of trace/product_kernel.hpp, one number after the other.

@@ -454,6 +454,12 @@ Inputs random_inputs(Random& random, Family family, const Graph& graph, std::int
 }
 
 SummationOrder random_order(Random& random) {
+  if (random.chance(0.25)) {
+    const std::vector<std::string> dealt = {"lanes:4x1/halves",    "lanes:8x2/neighbours", "lanes:3x1",
+                                            "slices:5/neighbours", "slices:8/lanes:2x1",   "balanced:3:1",
+                                            "lanes:2x1:8:last",    "lanes:32x1/halves",    "halved"};
+    return parse_summation_order(random.pick(dealt) + (random.chance(0.5) ? "+fma" : ""));
+  }
   SummationOrder order;
   order.kind =
       random.pick(std::vector<SummationOrder::Kind>{SummationOrder::Kind::sequential, SummationOrder::Kind::pairwise,

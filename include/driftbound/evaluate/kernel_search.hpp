@@ -54,8 +54,8 @@ struct KernelFinding {
   bool tells() const { return kernel && estimate_chance_hits < 1.0; }
 };
 
-/// Whether the family has kernels of an op: Gemm, MatMul, Conv, ReduceSum, ReduceMean, GlobalAveragePool, Softmax and the
-/// norms of rows (layer, RMS, group, instance).
+/// Whether the family has kernels of an op: Gemm, MatMul, Conv, ReduceSum, ReduceMean, GlobalAveragePool, Softmax, masked or
+/// not, LogSoftmax, ReduceLogSumExp and the norms of rows (layer, RMS, group, instance).
 bool has_kernels(const Op& op);
 
 /// Searches a family of kernels for those that give all bits of one recorded op, in float32 sums, or in float64 sums of

@@ -25,8 +25,7 @@ std::string_view name_of(Evidence evidence);
 ///   blocked B:   chains of B consecutive products (the last may be shorter), c_1 ... c_q; t = c_1, then
 ///                t = fl(t + c_j)
 ///   split_k S:   the same with chains of ceil(n / S) products
-///   dealt:       parts as `parts` deals them out, each a chain or in parts of its own, their sums added as it says.
-///                Executable by matrix units alone (kernel_of)
+///   dealt:       parts as `parts` deals them out, each a chain or in parts of its own, their sums added as it says
 ///   height H:    any tree in which each product, fused or not, passes through at most H additions. Not executable
 ///   unknown:     any order
 /// A bias is added last. Sums without products (Softmax) follow the same order with p_k in place of fl(p_k).

@@ -21,27 +21,31 @@ std::string_view name_of(AddendPlace place);
 enum class Scaling { none, divided, multiplied };
 std::string_view name_of(Scaling scaling);
 
-/// A float32 exponential: correctly rounded; this library's (docs/elementary.md); SLEEF's expf with an error of 1.0 ulp, with
-/// fused multiply-adds, which PyTorch's vector code on a CPU calls.
+/// A float32 exponential and logarithm: correctly rounded; this library's (docs/elementary.md); SLEEF's expf and logf with an
+/// error of 1.0 ulp, with fused multiply-adds, which PyTorch's vector code on a CPU calls.
 enum class Exponential { rounded, own, sleef };
 
-/// How a softmax or a norm is made of the sums of its rows x of n numbers, in float32 throughout; g and b: the scale and the
-/// bias, if there are any.
+/// How a softmax, its logarithm, a logarithm of a sum of exponentials or a norm is made of the sums of its rows x of n
+/// numbers, in float32 throughout; g and b: the scale and the bias, if there are any.
 struct RowSteps {
   enum class Sums {
-    exponentials,  ///< s = sum of e_i = exp(x_i - max x)
+    exponentials,  ///< s = sum of e_i = exp(x_i - max x); 0 where x_i is minus infinity, or masked
     two_passes,    ///< m = (sum x_i) / n, v = (sum (x_i - m)^2) / n
     one_pass,      ///< m = (sum x_i) / n, v = (sum x_i^2) / n - m^2
     squares,       ///< v = (sum x_i^2) / n, and m = 0
     running        ///< Welford's: m += (x_i - m) / i, q += (x_i - m before) (x_i - m after), v = q / n
   };
-  /// Norms with the root r = sqrt(v + epsilon). Of exponentials: e_i / s, or e_i (1 / s).
+  /// Norms with the root r = sqrt(v + epsilon). Of exponentials: e_i / s, or e_i (1 / s), or one of the last three.
   enum class Result {
-    quotient,  ///< ((x_i - m) / r) g + b
-    product,   ///< ((x_i - m) (1 / r)) g + b
-    shifted,   ///< (x_i (1 / r) - m (1 / r)) g + b
-    folded,    ///< x_i f + (b - m f) with f = (1 / r) g
-    scaled     ///< (x_i - m) ((1 / r) g) + b
+    quotient,        ///< ((x_i - m) / r) g + b
+    product,         ///< ((x_i - m) (1 / r)) g + b
+    shifted,         ///< (x_i (1 / r) - m (1 / r)) g + b
+    folded,          ///< x_i f + (b - m f) with f = (1 / r) g
+    folded_rounded,  ///< the same, where `fused` does not fuse m f, which is rounded
+    scaled,          ///< (x_i - m) ((1 / r) g) + b
+    less_log,        ///< (x_i - max x) - log s
+    less_maximum,    ///< x_i - (max x + log s)
+    log_of_sum       ///< log s + max x, one number a row
   };
   Sums sums = Sums::two_passes;
   Result result = Result::quotient;
@@ -60,10 +64,10 @@ constexpr std::int64_t all_channels = std::int64_t{1} << 40;
 
 /// How one matrix product, or one sum of numbers, was computed, to the bit: operands are rounded, products are dealt to
 /// parts, parts are added up in chains of float32 operations or in the steps of a matrix unit, and the parts are added in
-/// float32.
+/// float32. With operands in fp64 all of this is float64, without a matrix unit.
 struct ProductKernel {
   bool of_products = true;             ///< else of numbers as they are: operands, unit and fma say nothing
-  FormatId operands = FormatId::fp32;  ///< format that operands are rounded to; fp32: read as they are
+  FormatId operands = FormatId::fp32;  ///< format that operands are rounded to; that of sums: read as they are
   Rounding operand_rounding = Rounding::nearest_even;
   std::optional<TensorCore>
       matrix_unit;  ///< exactly this one: fraction_bits, block, sum_bits; empty: float32 operations
@@ -82,12 +86,13 @@ struct ProductKernel {
 /// By node of a graph: the kernel of its products; empty: none is known. An empty vector: of no node.
 using KernelsByNode = std::vector<std::optional<ProductKernel>>;
 
-/// The kernel of sums of n products in an arithmetic with a matrix unit, which is taken for exactly as it is declared. Parts
-/// of split_k are rounded up to whole blocks; with `promotion` a chain is cut into parts of so many products. Parts of
-/// split_k may be rounded (reduced_reduction).
-/// Throws:    Unsupported without a matrix unit; for orders other than sequential, split_k, blocked, slices, balanced and
-///            lanes, for parts that are no whole blocks or longer than `promotion`, and for parts with parts inside or a
-///            rest; for rounded parts in another order than split_k, or of more of them than declared
+/// The kernel of sums of n products in an arithmetic with a matrix unit, which is taken for exactly as it is declared, or
+/// whose order deals products out. Parts of split_k are rounded up to whole blocks of a unit; with `promotion` a chain is
+/// cut into parts of so many products. Parts of split_k may be rounded (reduced_reduction).
+/// Throws:    Unsupported for other orders without a matrix unit. With one: for orders other than sequential, split_k,
+///            blocked, slices, balanced and lanes, for parts that are no whole blocks or longer than `promotion`, and for
+///            parts with parts inside or a rest; for rounded parts in another order than split_k, or of more of them than
+///            declared
 ProductKernel kernel_of(const ArithmeticModel& arithmetic, std::int64_t n);
 
 /// "fp32", "tf32", "tf32 (cut)", "tf32 (ties away)"

@@ -124,11 +124,6 @@ std::string open_steps(const Node& node) {
                     node.op);
 }
 
-/// Whether sums outside of products are executed in the order.
-bool is_order_of_other_sums(const SummationOrder& order) {
-  return order.gives_partial_sums() && order.kind != SummationOrder::Kind::dealt;
-}
-
 /// A node whose products have no kernel, or one that the evaluator does not execute; empty: there is none.
 std::string open_products(const Graph& graph, const KernelsByNode& kernels) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -144,7 +139,7 @@ std::string open_products(const Graph& graph, const KernelsByNode& kernels) {
 
 /// A node that may add up numbers in an order that is not known; empty: there is none, or the order is.
 std::string open_order(const Graph& graph, const ArithmeticModel& arithmetic, const KernelsByNode& kernels) {
-  if (is_order_of_other_sums(arithmetic.order)) return "";
+  if (arithmetic.order.gives_partial_sums()) return "";
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (kernels[i]) continue;
     const bool may_add = std::visit(
@@ -177,7 +172,7 @@ bool has_products(const Op& op) {
 
 ArithmeticModel executed_by_kernels(ArithmeticModel arithmetic, const KernelsByNode& kernels) {
   if (kernels.empty()) return arithmetic;
-  if (!is_order_of_other_sums(arithmetic.order)) arithmetic.order = {SummationOrder::Kind::sequential, 0, false};
+  if (!arithmetic.order.gives_partial_sums()) arithmetic.order = {SummationOrder::Kind::sequential, 0, false};
   arithmetic.tensor_core.reset();
   arithmetic.reduced_reduction.reset();
   arithmetic.products_may_flush = false;

@@ -70,17 +70,16 @@ DRIFTBOUND_HD Real choice(Real c, Real a, Real b) {
   return c > Real(0.5) ? a : b;
 }
 
-/// The elements of one Softmax group, `stride` apart; y may be x. The sum is an ordered_sum.
+/// The elements of one Softmax group, `stride` apart; y may be x. sum(length, chain) adds them up, as OrderedSum does.
 /// Domain:    length >= 1
-template <class Functions, class Real>
-DRIFTBOUND_HD void softmax(const Real* x, Real* y, std::int64_t length, std::int64_t stride,
-                           std::int64_t chain_length) {
+template <class Functions, class Real, class Sum>
+DRIFTBOUND_HD void softmax(const Real* x, Real* y, std::int64_t length, std::int64_t stride, const Sum& sum) {
   Real largest = x[0];
   for (std::int64_t j = 1; j < length; ++j) {
     if (largest < x[j * stride]) largest = x[j * stride];
   }
   for (std::int64_t j = 0; j < length; ++j) y[j * stride] = Functions::exp(x[j * stride] - largest);
-  const Real total = ordered_sum(length, chain_length, TermChain<Real>{y, stride});
+  const Real total = sum(length, TermChain<Real>{y, stride});
   for (std::int64_t j = 0; j < length; ++j) y[j * stride] = narrow::canonical(y[j * stride] / total);
 }
 

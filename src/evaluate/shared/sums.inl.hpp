@@ -44,12 +44,16 @@ DRIFTBOUND_HD auto pairwise_sum(std::int64_t terms, const Chain& chain) {
   return sum;
 }
 
-/// The order of a declared sum: chains of `chain_length` terms, or pairwise where that is 0.
+/// A sum in a declared order: in chains of `chain_length` terms, or pairwise where that is 0.
 /// Domain:    terms >= 1
-template <class Chain>
-DRIFTBOUND_HD auto ordered_sum(std::int64_t terms, std::int64_t chain_length, const Chain& chain) {
-  return chain_length == 0 ? pairwise_sum(terms, chain) : sum_of_chains(terms, chain_length, chain);
-}
+struct OrderedSum {
+  std::int64_t chain_length;
+
+  template <class Chain>
+  DRIFTBOUND_HD auto operator()(std::int64_t terms, const Chain& chain) const {
+    return chain_length == 0 ? pairwise_sum(terms, chain) : sum_of_chains(terms, chain_length, chain);
+  }
+};
 
 /// Chains of plain terms.
 template <class Real>

@@ -138,6 +138,28 @@ TEST_CASE("a run of a matrix unit is made again by the kernels found in it, unde
   CHECK(bounds_of(other).layers[2].differing.value() > 0);
 }
 
+TEST_CASE("a float64 run of an unknown order is made again by the kernels found in it") {
+  const Graph graph = two_layers();
+  for (const char* order : {"split-k:2+fma", "pairwise", "lanes:4x1/halves"}) {
+    CAPTURE(order);
+    Trace trace =
+        cpu_evaluator(cpu_arithmetic("fp64", parse_summation_order(order))).run(graph, inputs_of(some_inputs(20)));
+    const StoredTensor recorded = trace.layers.back().output;
+    trace.arithmetic.order = {};
+    const KernelsByNode kernels = kernels_in(graph, trace);
+    const Bounds bounds = Bounder(graph, asked({BoundKind::replay, BoundKind::shadow}))(trace, {}, {}, kernels);
+    for (const LayerBounds& layer : bounds.layers) CHECK(layer.differing == 0);
+    CHECK(replay_in(bounds).theorem == "T-171");
+    const ArithmeticModel executed = bounds::executed_by_kernels(trace.arithmetic, kernels);
+    const Trace again = cpu_evaluator(executed, kernels).run(graph, inputs_of(some_inputs(20)));
+    CHECK(again.layers.back().output.to_double().values == recorded.to_double().values);
+    KernelsByNode single = kernels;
+    REQUIRE(single[0].has_value());
+    single[0]->operands = FormatId::fp32;
+    CHECK_THROWS_WITH_AS(cpu_evaluator(executed, single), doctest::Contains("sums of another format"), Unsupported);
+  }
+}
+
 TEST_CASE("a replay by kernels needs to know how other ops add up and are computed") {
   const auto reason = [](const Graph& graph, const ArithmeticModel& arithmetic) {
     return bounds::undetermined_by(graph, arithmetic, KernelsByNode(graph.nodes.size()));
