@@ -178,24 +178,31 @@ bool is_settled(const ProbedShape& probed) {
 }
 
 /// The first thing that is not as it should be.
-std::string complaint_of(const ProbeReport& report) {
+struct Complaint {
+  ProbeVerdict verdict = ProbeVerdict::confirmed;
+  std::string text = {};
+};
+
+Complaint complaint_of(const ProbeReport& report) {
   for (const ProbedShape& probed : report.shapes) {
     const std::string shape = shape_text(probed.shape, report.is_sum);
     if (const auto differences = report.differences(probed); !differences.empty())
-      return fmt::format("DIFFERS from what is declared, {}: {}", shape, differences.front());
+      return {ProbeVerdict::differs, fmt::format("DIFFERS from what is declared, {}: {}", shape, differences.front())};
     if (probed.repeated && !is_settled(probed))
-      return fmt::format("NOT DETERMINISTIC, {}: {} of {} calls with the same numbers differ.", shape,
-                         probed.repeated->differing_calls, probed.repeated->calls);
+      return {ProbeVerdict::not_deterministic,
+              fmt::format("NOT DETERMINISTIC, {}: {} of {} calls with the same numbers differ.", shape,
+                          probed.repeated->differing_calls, probed.repeated->calls)};
   }
   for (const ProbedShape& probed : report.shapes)
     if (!is_settled(probed))
-      return fmt::format("NOT CONFIRMED, {}: some elements have no tree, or none that was verified.",
-                         shape_text(probed.shape, report.is_sum));
-  return "";
+      return {ProbeVerdict::not_verified,
+              fmt::format("NOT CONFIRMED, {}: some elements have no tree, or none that was verified.",
+                          shape_text(probed.shape, report.is_sum))};
+  return {};
 }
 
 std::string headline_of(const ProbeReport& report) {
-  if (const std::string complaint = complaint_of(report); !complaint.empty())
+  if (const std::string complaint = complaint_of(report).text; !complaint.empty())
     return fmt::format("{}: {}", report.kernel, complaint);
   const ProbedShape& first = report.shapes.front();
   if (first.repeated)
@@ -330,13 +337,17 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
   return found;
 }
 
+ProbeVerdict ProbeReport::verdict() const {
+  return complaint_of(*this).verdict;
+}
+
 Document document_of(const ProbeReport& report) {
   Document document;
   document.verb = "probe";
   document.title = report.kernel;
   document.date = report.date;
   document.seconds = report.seconds;
-  const bool agrees = complaint_of(report).empty();
+  const bool agrees = report.verdict() == ProbeVerdict::confirmed;
   document.verdict = agrees ? Status::holds : Status::undecided;
   document.headline = headline_of(report);
   document.sections = {{}};

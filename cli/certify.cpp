@@ -346,7 +346,7 @@ int run_certify(const CertifySettings& settings) {
   } catch (const Interrupted&) {
     return say_that_zeros_are_missing(settings);
   }
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   if (given) {
     report.values_file = settings.values;
     report.values_arithmetic = description_of(arithmetic_of_values(settings, graph));

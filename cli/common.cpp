@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -529,15 +528,6 @@ void catch_interrupts() {
   std::signal(SIGTERM, remember_interrupt);
   std::signal(SIGBUS, report_cut_file);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of writing
-}
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
 }
 
 }  // namespace driftbound::cli

@@ -190,6 +190,4 @@ inline auto shown_by(analysis::Progress& progress) {
   };
 }
 
-std::string now_utc();
-
 }  // namespace driftbound::cli

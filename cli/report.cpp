@@ -201,7 +201,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Loade
   const Graph& graph = model.graph;
   const Trace& trace = run.trace();
   analysis::ReportContext context = {.command = settings.command,
-                                     .date = now_utc(),
+                                     .date = analysis::now_utc(),
                                      .model_file = settings.model,
                                      .model_sha256 = trace.model_sha256,
                                      .model_format = graph.format,
@@ -294,7 +294,7 @@ int report_on_recording(const ReportSettings& settings) {
   options.progress = {};
   if (!judgement.interrupted) analysis::judge_from_input(run, chain, options, judgement);
   analysis::ReportContext context = {.command = settings.command,
-                                     .date = now_utc(),
+                                     .date = analysis::now_utc(),
                                      .model_file = settings.model,
                                      .model_sha256 = sha256_of_file(settings.model),
                                      .model_format = "recorded ops (trace version 2)",
