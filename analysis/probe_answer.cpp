@@ -30,19 +30,39 @@ std::optional<SummationOrder> expected_order(const ProbeRequest& request) {
   return order;
 }
 
-ProbedShape probed_shape(const ProbeRequest& request, const ProbeOptions& options, const ProductShape& shape) {
+ProbedShape probed_shape(const ProbeRequest& request, const ProbeOptions& options, const ProductShape& shape,
+                         const ProductCall& product) {
   const auto start = std::chrono::steady_clock::now();
-  const ProbedKernel& kernel = request.kernel;
+  const SumCall& sum = request.kernel.sum;
   ProbedShape probed;
   probed.shape = shape;
   if (request.determinism > 0)
-    probed.repeated = kernel.sum ? repeat_sum(kernel.sum, shape.m, shape.k, request.determinism, options.seed)
-                                 : repeat_product(kernel.product, shape, request.determinism, options.seed);
+    probed.repeated = sum ? repeat_sum(sum, shape.m, shape.k, request.determinism, options.seed)
+                          : repeat_product(product, shape, request.determinism, options.seed);
   else
-    probed.findings =
-        kernel.sum ? probe_sum(kernel.sum, shape.m, shape.k, options) : probe_product(kernel.product, shape, options);
+    probed.findings = sum ? probe_sum(sum, shape.m, shape.k, options) : probe_product(product, shape, options);
   probed.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return probed;
+}
+
+void add_shape(const ProbeRequest& request, const ProbeOptions& options, const ProductShape& shape,
+               std::vector<ProbedShape>& shapes) {
+  if (!request.variants) {
+    shapes.push_back(probed_shape(request, options, shape, request.kernel.product));
+    return;
+  }
+  const std::vector<KernelVariant> variants = request.variants(shape);
+  for (const KernelVariant& variant : variants) {
+    try {
+      shapes.push_back(probed_shape(request, options, shape, variant.open()));
+    } catch (const Unsupported& error) {
+      if (variants.size() == 1) throw;
+      shapes.push_back({});
+      shapes.back().shape = shape;
+      shapes.back().unexplained = error.what();
+    }
+    shapes.back().variant = variant.words;
+  }
 }
 
 }  // namespace
@@ -61,7 +81,7 @@ ProbeReport answer(const ProbeRequest& request) {
   std::vector<std::int64_t> batches = request.batches;
   if (batches.empty()) batches = {request.shape.m};
   for (const std::int64_t m : batches)
-    report.shapes.push_back(probed_shape(request, options, {m, request.shape.k, request.shape.n}));
+    add_shape(request, options, {m, request.shape.k, request.shape.n}, report.shapes);
   report.date = now_utc();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +19,17 @@ struct ProbedKernel {
   std::optional<ArithmeticModel> declared;  ///< what it is said to compute, where it says so
 };
 
+/// A kernel of a library that has several for a shape.
+struct KernelVariant {
+  std::string words;  ///< "algorithm 1 of 3: id 22, tile 64x64"
+  std::function<ProductCall()> open;
+};
+
 /// What `probe` is asked.
 struct ProbeRequest {
   ProbedKernel kernel;
+  /// The kernels of a shape, probed one after the other; empty: `kernel` alone.
+  std::function<std::vector<KernelVariant>(const ProductShape&)> variants;
   ProductShape shape{256, 512, 8};
   std::vector<std::int64_t> batches;  ///< several m in place of the shape's, one after the other; empty: that
   std::string expected;               ///< order to find, by name; empty: the one that is declared
@@ -28,12 +37,15 @@ struct ProbeRequest {
   ProbeOptions options;               ///< but for `expected`
 };
 
-/// What was found of one shape, or of one batch size.
+/// What was found of one shape, or of one batch size, or of one of several kernels. It has findings, or repeated calls, or
+/// a reason why no tree explains it.
 struct ProbedShape {
   ProductShape shape;
-  std::optional<ProbeFindings> findings;  ///< empty: calls were repeated instead
+  std::optional<ProbeFindings> findings;
   std::optional<RepeatedCalls> repeated;
   double seconds = 0.0;
+  std::string variant = {};      ///< in words; empty: there is one kernel
+  std::string unexplained = {};  ///< the reason; of one of several kernels alone
 };
 
 /// What a probe comes to.
@@ -58,7 +70,7 @@ struct ProbeReport {
   ProbeVerdict verdict() const;
 };
 
-/// Answers a request; `command` stays empty.
+/// Answers a request; `command` stays empty. Of several kernels of a shape, one that no tree explains is a finding.
 /// Throws:    InvalidArgument naming the option that does not fit; UnsoundEnvironment; what probe_product and
 ///            repeat_product throw
 ProbeReport answer(const ProbeRequest& request);

@@ -53,10 +53,10 @@ void check_probe(const ProbeSettings& settings, const CLI::App& app) {
   for (const char* other : {"--blas", "--exchange"})
     require_without(app, other,
                     {"--backend", "--device", "--block", "--promotion", "--round-parts", "--arithmetic", "--gemm",
-                     "--order", "--store"},
+                     "--algorithm", "--order", "--store"},
                     "the kernel is another program's; say its order by --expect");
   require_without(app, "--blas", {"--exchange"}, "name one kernel");
-  require_without(app, "--sum", {"--blas"}, "it has products alone");
+  require_without(app, "--sum", {"--blas", "--algorithm"}, "these have products alone");
   require_without(app, "--determinism", {"--export"}, "calls are repeated and compared; no order is looked for");
   if (settings.run.arithmetic == "fp64")
     throw InvalidArgument("probe: --arithmetic fp64: kernels of float32 numbers are probed; choose another one");
@@ -78,13 +78,38 @@ analysis::ProbedKernel probed_kernel(const ProbeSettings& settings) {
   if (!settings.blas.empty()) return {named(settings.blas.c_str()), blas_kernel(settings.blas), {}, {}};
   if (settings.is_exchange && settings.is_sum) return {named("the program asked"), {}, exchanged_sum(), {}};
   if (settings.is_exchange) return {named("the program asked"), exchanged_product(), {}, {}};
-  const Evaluator evaluator = settings.run.evaluator_for(settings.is_sum ? sum_graph(1, 1) : product_graph({}));
+  RunSettings run = settings.run;
+  if (run.algorithm == "all") run.algorithm.clear();  // what is declared of one is declared of all
+  const Evaluator evaluator = run.evaluator_for(settings.is_sum ? sum_graph(1, 1) : product_graph({}));
   ArithmeticModel declared = evaluator.arithmetic();
   const std::string name = declared.source + ", " + declared.name;
   if (!settings.is_sum) return {name, product_call(evaluator), {}, declared};
   declared.tensor_core.reset();  // numbers of sums are no operands of products
   declared.input = declared.accumulator;
   return {name, {}, sum_call(evaluator), declared};
+}
+
+/// The algorithms of cuBLASLt that are asked for, each by an evaluator of its own.
+std::vector<analysis::KernelVariant> algorithms_of(const ProbeSettings& settings, const ProductShape& shape,
+                                                   analysis::Progress& progress) {
+  const std::vector<std::string> offered = settings.run.algorithms_for(shape.m, shape.k, shape.n);
+  if (offered.empty()) throw Unsupported("probe: cuBLASLt offers no algorithm for this product");
+  const bool takes_all = settings.run.algorithm == "all";
+  const auto asked = number_of<std::size_t>(settings.run.algorithm).value_or(0);
+  if (!takes_all && asked >= offered.size())
+    throw Unsupported("probe: --algorithm " + settings.run.algorithm + ": cuBLASLt offers " +
+                      std::to_string(offered.size()) + " for this product, numbered from 0 on");
+  std::vector<analysis::KernelVariant> variants;
+  for (std::size_t i = takes_all ? 0 : asked; i < (takes_all ? offered.size() : asked + 1); ++i) {
+    const std::string words =
+        "algorithm " + std::to_string(i) + " of " + std::to_string(offered.size()) + ": " + offered[i];
+    variants.push_back({words, [&settings, &progress, i] {
+                          RunSettings run = settings.run;
+                          run.algorithm = std::to_string(i);
+                          return watched(product_call(run.evaluator_for(product_graph({}))), progress);
+                        }});
+  }
+  return variants;
 }
 
 int run_probe(ProbeSettings settings, const CLI::App& app) {
@@ -95,10 +120,15 @@ int run_probe(ProbeSettings settings, const CLI::App& app) {
   if (!settings.batches.empty()) request.batches = extents_in(settings.batches, "--batch");
   if (!settings.exported.empty() && request.batches.size() > 1)
     throw InvalidArgument("probe: --export writes the arithmetic of one shape; leave --batch out, or give one");
+  const bool takes_all = settings.run.algorithm == "all";
+  if (takes_all && !settings.exported.empty())
+    throw InvalidArgument("probe: --export writes the arithmetic of one algorithm; give its number by --algorithm");
   request.kernel = probed_kernel(settings);
   analysis::Progress progress("probing", !settings.outputs.quiet, "calls");
   request.kernel.product = watched(request.kernel.product, progress);
   request.kernel.sum = watched(request.kernel.sum, progress);
+  if (settings.run.gemm == "cublaslt" && !settings.is_sum)
+    request.variants = [&](const ProductShape& shape) { return algorithms_of(settings, shape, progress); };
   analysis::ProbeReport report = analysis::answer(request);
   progress.clear();
   report.command = settings.command;
