@@ -9,6 +9,7 @@
 
 #include "cli/drift_modes.hpp"
 #include "cli/files.hpp"
+#include "cli/parse.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/num/errors.hpp"
