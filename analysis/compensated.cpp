@@ -15,9 +15,9 @@ struct CompensatedSum {
   float value() const { return sum + lost; }
 
   friend CompensatedSum operator+(const CompensatedSum& a, const CompensatedSum& b) {
-    const float sum = a.sum + b.sum, of_b = sum - a.sum, of_a = sum - of_b;
-    const float lost = (a.sum - of_a) + (b.sum - of_b);  // exactly a.sum + b.sum - sum
-    return {sum, (a.lost + b.lost) + lost};
+    const float both = a.sum + b.sum, of_b = both - a.sum, of_a = both - of_b;
+    const float left_over = (a.sum - of_a) + (b.sum - of_b);  // exactly a.sum + b.sum - both
+    return {both, (a.lost + b.lost) + left_over};
   }
   friend CompensatedSum operator-(const CompensatedSum& a) { return {-a.sum, -a.lost}; }
   friend CompensatedSum operator-(const CompensatedSum& a, const CompensatedSum& b) { return a + (-b); }

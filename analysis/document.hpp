@@ -119,6 +119,9 @@ struct Document {
   int exit_status = 0;
 };
 
+/// Now, as documents have their date: "2026-11-30T22:15:27Z".
+std::string now_utc();
+
 struct TextOptions {
   bool colour = false, explain = false;
 };

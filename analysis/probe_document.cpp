@@ -45,6 +45,11 @@ std::string shape_text(const ProductShape& shape, bool is_sum) {
                 : fmt::format("[{}, {}] x [{}, {}]", shape.m, shape.k, shape.k, shape.n);
 }
 
+/// The shape, and which of several kernels.
+std::string place_text(const ProbedShape& probed, bool is_sum) {
+  return shape_text(probed.shape, is_sum) + (probed.variant.empty() ? "" : ", " + probed.variant);
+}
+
 std::string kept_or_flushed(const std::optional<bool>& is_kept) {
   return !is_kept ? "not known" : *is_kept ? "kept" : "flushed to zero";
 }
@@ -147,7 +152,12 @@ Table facts_of(const ProbeFindings& findings, bool is_sum) {
 
 Section section_of(const ProbeReport& report, const ProbedShape& probed) {
   Section section;
-  const std::string shape = shape_text(probed.shape, report.is_sum);
+  const std::string shape = place_text(probed, report.is_sum);
+  if (!probed.unexplained.empty()) {
+    section.push_back(Paragraph{shape, Style::heading});
+    section.push_back(Paragraph{"No tree explains it. " + probed.unexplained, Style::warning});
+    return section;
+  }
   if (probed.repeated) {
     const RepeatedCalls& calls = *probed.repeated;
     const std::string text =
@@ -190,40 +200,50 @@ Section section_of(const ProbeReport& report, const ProbedShape& probed) {
 }
 
 bool is_settled(const ProbedShape& probed) {
-  return probed.repeated ? probed.repeated->differing_calls == 0 : probed.findings->is_confirmed();
+  if (probed.repeated) return probed.repeated->differing_calls == 0;
+  return probed.findings && probed.findings->is_confirmed();
 }
 
 /// The first thing that is not as it should be.
-std::string complaint_of(const ProbeReport& report) {
+struct Complaint {
+  ProbeVerdict verdict = ProbeVerdict::confirmed;
+  std::string text = {};
+};
+
+Complaint complaint_of(const ProbeReport& report) {
   for (const ProbedShape& probed : report.shapes) {
-    const std::string shape = shape_text(probed.shape, report.is_sum);
+    const std::string shape = place_text(probed, report.is_sum);
     if (const auto differences = report.differences(probed); !differences.empty())
-      return fmt::format("DIFFERS from what is declared, {}: {}", shape, differences.front());
+      return {ProbeVerdict::differs, fmt::format("DIFFERS from what is declared, {}: {}", shape, differences.front())};
     if (probed.repeated && !is_settled(probed))
-      return fmt::format("NOT DETERMINISTIC, {}: {} of {} calls with the same numbers differ.", shape,
-                         probed.repeated->differing_calls, probed.repeated->calls);
+      return {ProbeVerdict::not_deterministic,
+              fmt::format("NOT DETERMINISTIC, {}: {} of {} calls with the same numbers differ.", shape,
+                          probed.repeated->differing_calls, probed.repeated->calls)};
   }
   for (const ProbedShape& probed : report.shapes)
     if (!is_settled(probed))
-      return fmt::format("NOT CONFIRMED, {}: some elements have no tree, or none that was verified.",
-                         shape_text(probed.shape, report.is_sum));
-  return "";
+      return {ProbeVerdict::not_verified,
+              fmt::format("NOT CONFIRMED, {}: some elements have no tree, or none that was verified.",
+                          place_text(probed, report.is_sum))};
+  return {};
 }
 
 std::string headline_of(const ProbeReport& report) {
-  if (const std::string complaint = complaint_of(report); !complaint.empty())
+  if (const std::string complaint = complaint_of(report).text; !complaint.empty())
     return fmt::format("{}: {}", report.kernel, complaint);
   const ProbedShape& first = report.shapes.front();
+  const bool is_variant = report.shapes.size() == 1 && !first.variant.empty();
+  const std::string kernel = report.kernel + (is_variant ? ", " + first.variant : "");
   if (first.repeated)
-    return fmt::format("{}: SAME BITS in {} calls with the same numbers.", report.kernel, first.repeated->calls);
+    return fmt::format("{}: SAME BITS in {} calls with the same numbers.", kernel, first.repeated->calls);
   const auto same = [&](const ProbedShape& probed) {
     return probed.findings->classes.size() == 1 && probed.findings->tree().same_sums(first.findings->tree());
   };
   const bool is_one = std::all_of(report.shapes.begin(), report.shapes.end(), same);
-  return fmt::format(
-      "{}: {}{}. Every tree gives the kernel's bits on random data.", report.kernel,
-      report.expected ? "AS DECLARED, " : "FOUND, ",
-      is_one ? words_for(first.findings->tree()) : std::string("several trees: elements or batch sizes differ"));
+  return fmt::format("{}: {}{}. Every tree gives the kernel's bits on random data.", kernel,
+                     report.expected ? "AS DECLARED, " : "FOUND, ",
+                     is_one ? words_for(first.findings->tree())
+                            : std::string("several trees: elements, batch sizes or algorithms differ"));
 }
 
 Json json_of_reading(const ProbedReading& reading) {
@@ -290,7 +310,9 @@ Json fields_of(const ProbeReport& report, bool agrees) {
     shapes.push_back(object("m"_key = probed.shape.m, "k"_key = probed.shape.k, "n"_key = probed.shape.n,
                             "findings"_key = probed.findings ? json_of_findings(*probed.findings) : Json(nullptr),
                             "repeated"_key = probed.repeated ? json_of_repeated(*probed.repeated) : Json(nullptr),
-                            "differences"_key = report.differences(probed), "seconds"_key = probed.seconds));
+                            "differences"_key = report.differences(probed),
+                            "algorithm"_key = text_or_null(probed.variant),
+                            "unexplained"_key = text_or_null(probed.unexplained), "seconds"_key = probed.seconds));
   return object("schema"_key = "driftbound/probe/1", "version"_key = DRIFTBOUND_VERSION, "date"_key = report.date,
                 "command"_key = report.command, "kernel"_key = report.kernel,
                 "operation"_key = report.is_sum ? "sum" : "product",
@@ -307,15 +329,24 @@ Table records_of(const ProbeReport& report) {
                {"height", 6},
                {"equal bits", 10},
                {"verified", 8},
-               {"tree", 40, true}}};
+               {"tree", 40, true},
+               {"algorithm", 40, true}}};
   for (const ProbedShape& probed : report.shapes) {
+    const Cell algorithm = probed.variant.empty() ? Cell() : Cell(Name{probed.variant});
+    if (!probed.unexplained.empty()) {
+      std::vector<Cell> cells = {probed.shape.m, probed.shape.k, probed.shape.n};
+      cells.resize(table.columns.size());
+      cells.back() = algorithm;
+      table.rows.push_back({std::move(cells)});
+    }
     if (!probed.findings) continue;
     for (const ElementClass& found : probed.findings->classes) {
       std::vector<Cell> cells = {probed.shape.m, probed.shape.k, probed.shape.n, found.elements};
       if (found.tree)
         cells.insert(cells.end(), {to_string(order_of(*found.tree, probed.findings->order)), found.tree->height(),
-                                   found.equal_bits, found.verified, words_for(*found.tree)});
+                                   found.equal_bits, found.verified, Name{words_for(*found.tree)}});
       cells.resize(table.columns.size());
+      cells.back() = algorithm;
       table.rows.push_back({std::move(cells)});
     }
   }
@@ -353,13 +384,17 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
   return found;
 }
 
+ProbeVerdict ProbeReport::verdict() const {
+  return complaint_of(*this).verdict;
+}
+
 Document document_of(const ProbeReport& report) {
   Document document;
   document.verb = "probe";
   document.title = report.kernel;
   document.date = report.date;
   document.seconds = report.seconds;
-  const bool agrees = complaint_of(report).empty();
+  const bool agrees = report.verdict() == ProbeVerdict::confirmed;
   document.verdict = agrees ? Status::holds : Status::undecided;
   document.headline = headline_of(report);
   document.sections = {{}};

@@ -390,12 +390,14 @@ Section kernels_section(const Comparison& comparison) {
   return section;
 }
 
-/// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)".
+/// What ran the model: "cpu", "cuda (NVIDIA H200, gemm cublas)", "cuda (NVIDIA H200, gemm cublaslt, algorithm 1)".
 std::string backend_text(const Provenance& run) {
   const std::string backend = backend_of(run), gemm = gemm_of(run);
   if (backend == "cpu") return backend;
   std::string text = run.device;
   if (!gemm.empty()) text += (text.empty() ? "gemm " : ", gemm ") + gemm;
+  if (const auto algorithm = run.details.find("algorithm"); algorithm != run.details.end())
+    text += ", algorithm " + algorithm->second;
   return text.empty() ? backend : fmt::format("{} ({})", backend, text);
 }
 

@@ -1,8 +1,6 @@
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "analysis/status.hpp"
+#include "analysis/status_in_c.hpp"
 #include "analysis/tolerance.hpp"
 #include "driftbound/c/tolerance.h"
 #include "driftbound/num/errors.hpp"
@@ -27,15 +26,6 @@ struct OwnedAnswer : driftbound_tolerance_answer {
   std::vector<std::string> guarantees;
   std::vector<driftbound_tolerance_part> all_parts;
 };
-
-/// Longer texts are cut, so that keeping one cannot fail.
-constexpr std::size_t longest_message = 1000;
-thread_local char last_message[longest_message + 1] = "";
-
-driftbound_status failed_with(driftbound_status status, const char* text) {
-  std::strncpy(last_message, text, longest_message);
-  return status;
-}
 
 ElementType element_type(driftbound_type type) {
   switch (type) {
@@ -138,10 +128,9 @@ std::unique_ptr<OwnedAnswer> owned_answer(ToleranceReport report, std::string su
   return owner;
 }
 
-driftbound_status answer_in_c(const driftbound_tolerance_request* request,
+driftbound_status answer_in_c(const driftbound_tolerance_request& request,
                               const driftbound_tolerance_answer** answered) {
-  if (request == nullptr) throw InvalidArgument("tolerance: the request is NULL");
-  ToleranceReport report = answer(request_from_c(*request));
+  ToleranceReport report = answer(request_from_c(request));
   const Document document = document_of(report);
   *answered = owned_answer(std::move(report), document.headline).release();
   return document.verdict == Status::holds ? DRIFTBOUND_OK : DRIFTBOUND_NO_TOLERANCE;
@@ -162,22 +151,7 @@ driftbound_tolerance_request driftbound_tolerance_defaults() {
 
 driftbound_status driftbound_tolerance(const driftbound_tolerance_request* request,
                                        const driftbound_tolerance_answer** answer) {
-  using driftbound::analysis::failed_with;
-  try {
-    if (answer == nullptr) return failed_with(DRIFTBOUND_BAD_INPUT, "tolerance: the place for the answer is NULL");
-    *answer = nullptr;
-    return driftbound::analysis::answer_in_c(request, answer);
-  } catch (const driftbound::NotAvailable& error) {
-    return failed_with(DRIFTBOUND_NOT_AVAILABLE, error.what());
-  } catch (const driftbound::Error& error) {
-    return failed_with(DRIFTBOUND_BAD_INPUT, error.what());
-  } catch (const std::bad_alloc&) {
-    return failed_with(DRIFTBOUND_OUT_OF_MEMORY, "tolerance: out of memory: give fewer or smaller operands");
-  } catch (const std::exception& error) {
-    return failed_with(DRIFTBOUND_FAILED, error.what());
-  } catch (...) {
-    return failed_with(DRIFTBOUND_FAILED, "tolerance: an unknown exception");
-  }
+  return driftbound::analysis::answered_in_c("tolerance", request, answer, driftbound::analysis::answer_in_c);
 }
 
 void driftbound_tolerance_free(const driftbound_tolerance_answer* answer) {
@@ -191,8 +165,4 @@ const char* driftbound_tolerance_ops() {
   } catch (...) {
     return "";
   }
-}
-
-const char* driftbound_message() {
-  return driftbound::analysis::last_message;
 }

@@ -285,7 +285,8 @@ void check_combinations(const CLI::App& app) {
   require_with(app, "--vtk", {"--grid"}, "an image has points of a grid; leave it out");
   require_without(app, "--vtk", {"--resume"}, "signs of an earlier run come without values; leave one of the two out");
   require_without(app, "--octree", {"--values"}, "points in certain cells are not evaluated; leave one of the two out");
-  require_without(app, "--values", {"--backend", "--device", "--block", "--promotion", "--round-parts", "--gemm"},
+  require_without(app, "--values",
+                  {"--backend", "--device", "--block", "--promotion", "--round-parts", "--gemm", "--algorithm"},
                   "values are computed already, --arithmetic and --order say how; leave one of the two out");
   require_without(app, "--arithmetic-file", {"--arithmetic", "--order"},
                   "the file says both; leave one of the two out");
@@ -346,7 +347,7 @@ int run_certify(const CertifySettings& settings) {
   } catch (const Interrupted&) {
     return say_that_zeros_are_missing(settings);
   }
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   if (given) {
     report.values_file = settings.values;
     report.values_arithmetic = description_of(arithmetic_of_values(settings, graph));

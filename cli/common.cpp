@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -164,7 +163,10 @@ void RunSettings::add_arithmetic_to(CLI::App& app) {
                  "--arithmetic fp64)")
       ->check(CLI::IsMember({"declared", "fp32", "bf16", "fp16"}));
   add_option(app, "--gemm", gemm, "What multiplies matrices on a GPU (auto: ordered with --order, else cublas)",
-             CLI::IsMember({"auto", "cublas", "cublas-pedantic", "ordered"}));
+             CLI::IsMember({"auto", "cublas", "cublas-pedantic", "cublaslt", "ordered"}));
+  app.add_option("--algorithm", algorithm,
+                 "With --gemm cublaslt: the algorithm of every product, by its number among those that cuBLASLt offers "
+                 "(default: 0); of probe also all");
   app.add_option("--order", order,
                  "Order of summation: sequential, pairwise, blocked:B, split-k:S, each with +fma or without; of "
                  "simulated matrix units also balanced:R:M and lanes:PxR (docs/arithmetic.md)")
@@ -189,7 +191,7 @@ std::int64_t RunSettings::batch_for(std::int64_t samples) const {
 }
 
 bool RunSettings::asks_for_cublas() const {
-  return gemm == "cublas" || gemm == "cublas-pedantic";
+  return gemm == "cublas" || gemm == "cublas-pedantic" || gemm == "cublaslt";
 }
 
 SummationOrder RunSettings::summation_order() const {
@@ -216,6 +218,11 @@ void RunSettings::check() const {
   if (asks_for_cublas() && !order.empty())
     throw InvalidArgument(fmt::format(
         "--gemm {}: cuBLAS chooses its order of summation itself; leave --order out, or use --gemm ordered", gemm));
+  if (!algorithm.empty() && gemm != "cublaslt")
+    throw InvalidArgument(
+        fmt::format("--algorithm {}: cuBLASLt has algorithms; add --gemm cublaslt, or leave it out", algorithm));
+  if (!algorithm.empty() && algorithm != "all" && number_of<int>(algorithm).value_or(-1) < 0)
+    throw InvalidArgument(fmt::format("--algorithm {}: give a number from 0 on, or all", algorithm));
 }
 
 void RunSettings::store_results(const Graph& graph, ArithmeticModel& of_run) const {
@@ -234,7 +241,7 @@ void RunSettings::store_results(const Graph& graph, ArithmeticModel& of_run) con
                     store));
 }
 
-Evaluator RunSettings::cuda_evaluator_for(const ArithmeticModel& of_run) const {
+CudaOptions RunSettings::cuda_options_for(const ArithmeticModel& of_run) const {
   CudaOptions options;
   options.arithmetic = of_run.name;
   options.stores_declared_types = of_run.stores_declared_types;
@@ -243,26 +250,36 @@ Evaluator RunSettings::cuda_evaluator_for(const ArithmeticModel& of_run) const {
   const bool is_ordered = gemm == "ordered" || (gemm == "auto" && !order.empty());
   options.product = is_ordered                  ? CudaProduct::ordered
                     : gemm == "cublas-pedantic" ? CudaProduct::vendor_pedantic
+                    : gemm == "cublaslt"        ? CudaProduct::by_algorithm
                                                 : CudaProduct::vendor;
-  return cuda_evaluator(options);
+  options.algorithm = number_of<int>(algorithm).value_or(0);
+  return options;
 }
 
 Evaluator RunSettings::evaluator_for(const Graph& graph) const {
   check();
+  if (algorithm == "all")
+    throw InvalidArgument("--algorithm all: a run has one algorithm; give its number (probe takes all)");
   const std::string asked = arithmetic.empty() ? default_arithmetic(graph) : arithmetic;
   ArithmeticModel of_run =
       backend == "sim" ? device.arithmetic(asked, summation_order()) : cpu_arithmetic(asked, summation_order());
   store_results(graph, of_run);
-  if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator_for(of_run);
+  if (backend == "cuda" || asks_for_cublas()) return cuda_evaluator(cuda_options_for(of_run));
   if (backend == "auto") {
     try {
-      return cuda_evaluator_for(of_run);
+      return cuda_evaluator(cuda_options_for(of_run));
     } catch (const NotAvailable&) {     // no module or no GPU: the CPU it is
     } catch (const InvalidArgument&) {  // a variable that changes cuBLAS, which nobody asked for
       if (gemm != "auto" || !order.empty()) throw;
     }
   }
   return cpu_evaluator(of_run);
+}
+
+std::vector<std::string> RunSettings::algorithms_for(std::int64_t m, std::int64_t k, std::int64_t n) const {
+  check();
+  if (gemm != "cublaslt") return {};
+  return cuda_algorithms(cuda_options_for(cpu_arithmetic(arithmetic.empty() ? "fp32" : arithmetic, {})), m, k, n);
 }
 
 namespace {
@@ -529,15 +546,6 @@ void catch_interrupts() {
   std::signal(SIGTERM, remember_interrupt);
   std::signal(SIGBUS, report_cut_file);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is an error of writing
-}
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
 }
 
 }  // namespace driftbound::cli

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/progress.hpp"
+#include "driftbound/evaluate/cuda.hpp"
 #include "driftbound/evaluate/evaluator.hpp"
 #include "driftbound/model/graph.hpp"
 #include "driftbound/model/inputs.hpp"
@@ -74,8 +75,9 @@ struct RunSettings {
   std::string arithmetic;  ///< empty: the model's own type
   std::string store;       ///< format of results: a name, or "declared"; empty: declared, but for --arithmetic fp64
   std::string gemm = "auto";
-  std::string order;  ///< empty: blocked:8+fma
-  std::string rows;   ///< empty: all are recorded
+  std::string algorithm;  ///< of cuBLASLt: a number, or "all"; empty: 0
+  std::string order;      ///< empty: blocked:8+fma
+  std::string rows;       ///< empty: all are recorded
   std::int64_t batch = 0;
   int threads = 0;
 
@@ -90,13 +92,16 @@ struct RunSettings {
   /// Sets the formats in which results are stored: as asked, else as the model declares them.
   /// Throws:    InvalidArgument for one format where the model casts between several
   void store_results(const Graph& graph, ArithmeticModel& arithmetic_of_run) const;
-  /// Throws:    NotAvailable for a backend this machine lacks
+  /// Throws:    NotAvailable for a backend this machine lacks; InvalidArgument for all algorithms
   Evaluator evaluator_for(const Graph& graph) const;
+  /// The algorithms that cuBLASLt offers for a product of float32 matrices, in words; empty where it does not multiply.
+  /// Throws:    as evaluator_for
+  std::vector<std::string> algorithms_for(std::int64_t m, std::int64_t k, std::int64_t n) const;
 
 private:
   bool asks_for_cublas() const;
   SummationOrder summation_order() const;
-  Evaluator cuda_evaluator_for(const ArithmeticModel& arithmetic_of_run) const;
+  CudaOptions cuda_options_for(const ArithmeticModel& arithmetic_of_run) const;
 };
 
 /// Bytes that judging from the input on may take: as --memory says, else half of what programs may take without others
@@ -189,7 +194,5 @@ inline auto shown_by(analysis::Progress& progress) {
     return !interrupted();
   };
 }
-
-std::string now_utc();
 
 }  // namespace driftbound::cli

@@ -9,6 +9,7 @@
 
 #include "cli/drift_modes.hpp"
 #include "cli/files.hpp"
+#include "cli/parse.hpp"
 #include "cli/verbs.hpp"
 #include "driftbound/model/inputs.hpp"
 #include "driftbound/num/errors.hpp"
@@ -123,7 +124,7 @@ int run_drift(const DriftSettings& settings) {
   if (settings.leak) {
     analysis::LeakReport leaks = find_leaks(settings);
     leaks.command = settings.command;
-    leaks.date = now_utc();
+    leaks.date = analysis::now_utc();
     leaks.seconds = seconds();
     const analysis::Document found = analysis::document_of(leaks);
     settings.outputs.publish(found, {isatty(STDOUT_FILENO) == 1, false});
@@ -132,7 +133,7 @@ int run_drift(const DriftSettings& settings) {
   const analysis::DriftOptions options = drift_options(settings);
   analysis::DriftReport report;
   report.command = settings.command;
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   Tolerances tolerances;
   const bool is_whole = settings.is_of_recordings() ? compare_recordings(settings, options, report, tolerances)
                                                     : compare_runs_of_model(settings, options, report, tolerances);

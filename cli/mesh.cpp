@@ -84,7 +84,7 @@ int run_mesh(const MeshSettings& settings) {
   const Evaluator evaluator = settings.run.evaluator_for(model.graph);
   report.computed =
       analysis::computed_surface(model.graph, scalar, options.iso, evaluator, report.mesh, options.threads);
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   const analysis::Document document = analysis::document_of(report);
   // Before the verdict, which says what they are.
   if (!settings.output.empty()) write_mesh(report.mesh, target_of(settings.output));

@@ -85,7 +85,7 @@ int run_octree(const OctreeSettings& settings) {
   analysis::OctreeReport report;
   report.command = settings.command;
   report.version = DRIFTBOUND_VERSION;
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   report.model_file = settings.model;
   report.model_sha256 = model.sha256;
   report.scalar = scalar.text;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,19 +24,10 @@ namespace {
 struct ProbeSettings {
   std::string command;
   RunSettings run;
-  std::string shape = "256,512,8", batches, blas, expected, exported, name;
+  std::string shape = "256,512,8", batches, blas, exported, name;
   bool is_exchange = false, is_sum = false;
-  std::int64_t determinism = 0;
-  ProbeOptions options;
+  analysis::ProbeRequest request;
   Outputs outputs;
-};
-
-/// What is probed, and what it says of itself.
-struct ProbedKernel {
-  std::string name;
-  ProductCall product;
-  SumCall sum;  ///< empty: products
-  std::optional<ArithmeticModel> declared;
 };
 
 std::vector<std::int64_t> extents_in(const std::string& text, const char* option) {
@@ -51,29 +41,23 @@ std::vector<std::int64_t> extents_in(const std::string& text, const char* option
   return extents;
 }
 
-/// The shape as given, or with each batch size in place of its rows.
-std::vector<ProductShape> shapes_of(const ProbeSettings& settings) {
+ProductShape shape_of(const ProbeSettings& settings) {
   const std::vector<std::int64_t> extents = extents_in(settings.shape, "--shape");
   if (extents.size() != (settings.is_sum ? 2 : 3))
     throw InvalidArgument("probe: --shape " + settings.shape + ": give " +
                           (settings.is_sum ? "m,k of m rows of k numbers" : "m,k,n of [m, k] x [k, n]"));
-  const ProductShape shape{extents[0], extents[1], settings.is_sum ? 1 : extents[2]};
-  if (settings.batches.empty()) return {shape};
-  std::vector<ProductShape> shapes;
-  for (const std::int64_t m : extents_in(settings.batches, "--batch")) shapes.push_back({m, shape.k, shape.n});
-  return shapes;
+  return {extents[0], extents[1], settings.is_sum ? 1 : extents[2]};
 }
 
 void check_probe(const ProbeSettings& settings, const CLI::App& app) {
   for (const char* other : {"--blas", "--exchange"})
     require_without(app, other,
                     {"--backend", "--device", "--block", "--promotion", "--round-parts", "--arithmetic", "--gemm",
-                     "--order", "--store"},
+                     "--algorithm", "--order", "--store"},
                     "the kernel is another program's; say its order by --expect");
   require_without(app, "--blas", {"--exchange"}, "name one kernel");
-  require_without(app, "--sum", {"--blas"}, "it has products alone");
-  require_without(app, "--determinism", {"--export", "--expect"},
-                  "calls are repeated and compared; no order is looked for");
+  require_without(app, "--sum", {"--blas", "--algorithm"}, "these have products alone");
+  require_without(app, "--determinism", {"--export"}, "calls are repeated and compared; no order is looked for");
   if (settings.run.arithmetic == "fp64")
     throw InvalidArgument("probe: --arithmetic fp64: kernels of float32 numbers are probed; choose another one");
 }
@@ -89,12 +73,14 @@ std::function<Result(Arguments...)> watched(std::function<Result(Arguments...)> 
   };
 }
 
-ProbedKernel probed_kernel(const ProbeSettings& settings) {
+analysis::ProbedKernel probed_kernel(const ProbeSettings& settings) {
   const auto named = [&](const char* name) { return settings.name.empty() ? std::string(name) : settings.name; };
   if (!settings.blas.empty()) return {named(settings.blas.c_str()), blas_kernel(settings.blas), {}, {}};
   if (settings.is_exchange && settings.is_sum) return {named("the program asked"), {}, exchanged_sum(), {}};
   if (settings.is_exchange) return {named("the program asked"), exchanged_product(), {}, {}};
-  const Evaluator evaluator = settings.run.evaluator_for(settings.is_sum ? sum_graph(1, 1) : product_graph({}));
+  RunSettings run = settings.run;
+  if (run.algorithm == "all") run.algorithm.clear();  // what is declared of one is declared of all
+  const Evaluator evaluator = run.evaluator_for(settings.is_sum ? sum_graph(1, 1) : product_graph({}));
   ArithmeticModel declared = evaluator.arithmetic();
   const std::string name = declared.source + ", " + declared.name;
   if (!settings.is_sum) return {name, product_call(evaluator), {}, declared};
@@ -103,59 +89,56 @@ ProbedKernel probed_kernel(const ProbeSettings& settings) {
   return {name, {}, sum_call(evaluator), declared};
 }
 
-analysis::ProbedShape probe_shape(const ProbeSettings& settings, const ProbedKernel& kernel,
-                                  const ProductShape& shape) {
-  const auto start = std::chrono::steady_clock::now();
-  analysis::ProbedShape probed;
-  probed.shape = shape;
-  if (settings.determinism > 0)
-    probed.repeated = kernel.sum ? repeat_sum(kernel.sum, shape.m, shape.k, settings.determinism, settings.options.seed)
-                                 : repeat_product(kernel.product, shape, settings.determinism, settings.options.seed);
-  else
-    probed.findings = kernel.sum ? probe_sum(kernel.sum, shape.m, shape.k, settings.options)
-                                 : probe_product(kernel.product, shape, settings.options);
-  probed.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return probed;
-}
-
-void export_arithmetic(const ProbeSettings& settings, const analysis::ProbeReport& report) {
-  if (settings.exported.empty()) return;
-  const ProbeFindings& findings = *report.shapes.front().findings;
-  if (!findings.is_confirmed())
-    throw Unsupported("probe: --export: some elements are not confirmed; an arithmetic is written where all are");
-  write_whole(settings.exported, to_json(arithmetic_of(findings, report.kernel)) + "\n");
+/// The algorithms of cuBLASLt that are asked for, each by an evaluator of its own.
+std::vector<analysis::KernelVariant> algorithms_of(const ProbeSettings& settings, const ProductShape& shape,
+                                                   analysis::Progress& progress) {
+  const std::vector<std::string> offered = settings.run.algorithms_for(shape.m, shape.k, shape.n);
+  if (offered.empty()) throw Unsupported("probe: cuBLASLt offers no algorithm for this product");
+  const bool takes_all = settings.run.algorithm == "all";
+  const auto asked = number_of<std::size_t>(settings.run.algorithm).value_or(0);
+  if (!takes_all && asked >= offered.size())
+    throw Unsupported("probe: --algorithm " + settings.run.algorithm + ": cuBLASLt offers " +
+                      std::to_string(offered.size()) + " for this product, numbered from 0 on");
+  std::vector<analysis::KernelVariant> variants;
+  for (std::size_t i = takes_all ? 0 : asked; i < (takes_all ? offered.size() : asked + 1); ++i) {
+    const std::string words =
+        "algorithm " + std::to_string(i) + " of " + std::to_string(offered.size()) + ": " + offered[i];
+    variants.push_back({words, [&settings, &progress, i] {
+                          RunSettings run = settings.run;
+                          run.algorithm = std::to_string(i);
+                          return watched(product_call(run.evaluator_for(product_graph({}))), progress);
+                        }});
+  }
+  return variants;
 }
 
 int run_probe(ProbeSettings settings, const CLI::App& app) {
-  const auto start = std::chrono::steady_clock::now();
   check_probe(settings, app);
   settings.outputs.check({settings.exported});
-  const std::vector<ProductShape> shapes = shapes_of(settings);
-  if (!settings.exported.empty() && shapes.size() > 1)
+  analysis::ProbeRequest& request = settings.request;
+  request.shape = shape_of(settings);
+  if (!settings.batches.empty()) request.batches = extents_in(settings.batches, "--batch");
+  if (!settings.exported.empty() && request.batches.size() > 1)
     throw InvalidArgument("probe: --export writes the arithmetic of one shape; leave --batch out, or give one");
-  ProbedKernel kernel = probed_kernel(settings);
+  const bool takes_all = settings.run.algorithm == "all";
+  if (takes_all && !settings.exported.empty())
+    throw InvalidArgument("probe: --export writes the arithmetic of one algorithm; give its number by --algorithm");
+  request.kernel = probed_kernel(settings);
   analysis::Progress progress("probing", !settings.outputs.quiet, "calls");
-  kernel.product = watched(kernel.product, progress);
-  kernel.sum = watched(kernel.sum, progress);
-  analysis::ProbeReport report;
-  report.kernel = kernel.name;
-  report.declared = kernel.declared;
-  report.is_sum = settings.is_sum;
-  if (!settings.expected.empty())
-    report.expected = parse_summation_order(settings.expected);
-  else if (kernel.declared && kernel.declared->order.gives_partial_sums())
-    report.expected = kernel.declared->order;
-  if (report.expected && !report.expected->gives_partial_sums())
-    throw InvalidArgument("probe: --expect " + settings.expected + ": name an order that says which sums are formed");
-  settings.options.expected = report.expected.value_or(SummationOrder{});
-  for (const ProductShape& shape : shapes) report.shapes.push_back(probe_shape(settings, kernel, shape));
+  request.kernel.product = watched(request.kernel.product, progress);
+  request.kernel.sum = watched(request.kernel.sum, progress);
+  if (settings.run.gemm == "cublaslt" && !settings.is_sum)
+    request.variants = [&](const ProductShape& shape) { return algorithms_of(settings, shape, progress); };
+  analysis::ProbeReport report = analysis::answer(request);
   progress.clear();
   report.command = settings.command;
-  report.date = now_utc();
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(report);
   if (settings.is_exchange) end_exchange();
-  settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, [&] { export_arithmetic(settings, report); });
+  const auto export_arithmetic = [&] {
+    if (!settings.exported.empty())
+      write_whole(settings.exported, analysis::arithmetic_json(report, report.shapes.front()));
+  };
+  settings.outputs.publish(document, {isatty(STDOUT_FILENO) == 1, false}, export_arithmetic);
   return document.exit_status;
 }
 
@@ -171,16 +154,17 @@ Verb::Run add_probe(CLI::App& app, const std::string& command_line) {
   app.add_option("--shape", settings->shape, "m,k,n of [m, k] x [k, n]; of sums m,k: m rows of k numbers")
       ->capture_default_str();
   app.add_option("--batch", settings->batches, "Several m, one after the other: 1,16,256 (default: that of --shape)");
-  app.add_option("--expect", settings->expected,
+  app.add_option("--expect", settings->request.expected,
                  "Order to find: sequential, pairwise, blocked:B, split-k:S, each with +fma or without (default: as "
                  "the backend declares it)");
   app.add_option("--export", settings->exported, "Write the arithmetic found to this file (.json)");
-  app.add_option("--determinism", settings->determinism, "Make this many calls with the same numbers, compare all bits")
+  app.add_option("--determinism", settings->request.determinism,
+                 "Make this many calls with the same numbers, compare all bits")
       ->check(CLI::Range(2, 1 << 30));
-  add_option(app, "--calls", settings->options.calls, "Calls for the masks of one tree, at most", counts());
-  add_option(app, "--seconds", settings->options.seconds, "For these, at most, as the calls before tell",
+  add_option(app, "--calls", settings->request.options.calls, "Calls for the masks of one tree, at most", counts());
+  add_option(app, "--seconds", settings->request.options.seconds, "For these, at most, as the calls before tell",
              CLI::PositiveNumber);
-  add_option(app, "--seed", settings->options.seed, "Of the data", seeds());
+  add_option(app, "--seed", settings->request.options.seed, "Of the data", seeds());
   settings->outputs.add_json_to(app,
                                 "Write what was found as JSON to this file (-: standard output, instead of the text)");
   settings->outputs.add_others_to(app);

@@ -101,7 +101,7 @@ int run_render(const RenderSettings& settings) {
                                        : report.undecided) += 1;
   report.command = settings.command;
   report.version = DRIFTBOUND_VERSION;
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   report.model_file = settings.model;
   report.model_sha256 = model.sha256;
   report.scalar = scalar.text;

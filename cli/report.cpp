@@ -201,7 +201,7 @@ analysis::ReportContext describe_run(const ReportSettings& settings, const Loade
   const Graph& graph = model.graph;
   const Trace& trace = run.trace();
   analysis::ReportContext context = {.command = settings.command,
-                                     .date = now_utc(),
+                                     .date = analysis::now_utc(),
                                      .model_file = settings.model,
                                      .model_sha256 = trace.model_sha256,
                                      .model_format = graph.format,
@@ -224,8 +224,8 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
                   "a trace carries its inputs; leave one of the two out");
   require_without(app, "--trace", {"--rows"}, "a trace has the rows that were recorded; leave one of the two out");
   require_without(app, "--trace",
-                  {"--arithmetic", "--order", "--gemm", "--backend", "--device", "--block", "--promotion",
-                   "--round-parts", "--batch"},
+                  {"--arithmetic", "--order", "--gemm", "--algorithm", "--backend", "--device", "--block",
+                   "--promotion", "--round-parts", "--batch"},
                   "a trace says how it was computed (its metadata 'arithmetic' and 'provenance', "
                   "docs/file-formats.md); leave one of the two out");
   settings.inputs.check(app);
@@ -233,10 +233,10 @@ void check_sources(const CLI::App& app, const ReportSettings& settings) {
 
 /// A recording says what was computed, and has no outputs.
 void check_recording(const CLI::App& app) {
-  for (const char* option :
-       {"INPUTS",  "--inputs", "--samples", "--domain",    "--shape", "--rows",           "--arithmetic",
-        "--order", "--gemm",   "--backend", "--device",    "--block", "--promotion",      "--round-parts",
-        "--batch", "--store",  "--trace",   "--functions", "--box",   "--save-reference", "--save-trace"})
+  for (const char* option : {"INPUTS",       "--inputs",      "--samples",        "--domain",    "--shape",  "--rows",
+                             "--arithmetic", "--order",       "--gemm",           "--backend",   "--device", "--block",
+                             "--promotion",  "--round-parts", "--batch",          "--algorithm", "--store",  "--trace",
+                             "--functions",  "--box",         "--save-reference", "--save-trace"})
     if (app.count(option) > 0)
       throw InvalidArgument(
           fmt::format("report: {} says nothing of a run that was recorded op by op; leave it out "
@@ -294,7 +294,7 @@ int report_on_recording(const ReportSettings& settings) {
   options.progress = {};
   if (!judgement.interrupted) analysis::judge_from_input(run, chain, options, judgement);
   analysis::ReportContext context = {.command = settings.command,
-                                     .date = now_utc(),
+                                     .date = analysis::now_utc(),
                                      .model_file = settings.model,
                                      .model_sha256 = sha256_of_file(settings.model),
                                      .model_format = "recorded ops (trace version 2)",

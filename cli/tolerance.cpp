@@ -47,7 +47,7 @@ int run_tolerance(ToleranceSettings settings) {
   request.threads = thread_count(request.threads);
   analysis::ToleranceReport report = analysis::answer(request);
   report.command = settings.command;
-  report.date = now_utc();
+  report.date = analysis::now_utc();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const analysis::Document document = analysis::document_of(report);
   const auto save_elements = [&] {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "cuda/failure.hpp"
+#include "cuda/vendor.hpp"
 
 namespace driftbound::device {
 
@@ -30,11 +30,7 @@ struct Cublas::Library {
   Gemm<std::int64_t>* gemm_64;  ///< since CUDA 12; nullptr before
 
   void check(cublasStatus_t status, const char* function) const {
-    if (status == CUBLAS_STATUS_SUCCESS) return;
-    const std::string sentence = std::string(function) + " failed with " + status_name(status);
-    if (status == CUBLAS_STATUS_ALLOC_FAILED) throw Failure{DRIFTBOUND_DEVICE_OUT_OF_MEMORY, sentence};
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) throw Failure{DRIFTBOUND_DEVICE_UNSUPPORTED, sentence};
-    throw Failure{DRIFTBOUND_DEVICE_FAILED, sentence};
+    require_success(status, function, status_name(status));
   }
 };
 
@@ -45,84 +41,19 @@ std::string library_file() {
   return named != nullptr ? named : "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
 }
 
-[[noreturn]] void no_cublas(const std::string& why) {
-  throw Failure{DRIFTBOUND_DEVICE_NOT_AVAILABLE, "no cuBLAS: " + why + " (DRIFTBOUND_CUBLAS can name the file)"};
-}
-
-template <class Function>
-void bind(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  if (function == nullptr) no_cublas(library_file() + " lacks " + name);
-}
-
-/// How a matrix lies, in the words of cuBLAS for its transpose: column-major with a leading dimension, or transposed.
-struct Placed {
-  cublasOperation_t operation;
-  std::int64_t leading;
-};
-
-/// A matrix rows x columns; dimensions of one row or column may have any stride.
-Placed placed(std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t column_stride) {
-  if ((column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1)) {
-    return {CUBLAS_OP_N, std::max(row_stride, columns)};
-  }
-  if ((row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1)) {
-    return {CUBLAS_OP_T, std::max(column_stride, rows)};
-  }
-  throw Failure{DRIFTBOUND_DEVICE_UNSUPPORTED, "cuBLAS multiplies matrices whose rows or columns have no gaps alone"};
-}
-
-struct Types {
-  cudaDataType operands, result;
-  cublasComputeType_t compute;
-};
-
-Types types_of(driftbound_gemm_mode mode) {
-  switch (mode) {
-    case DRIFTBOUND_GEMM_F32:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case DRIFTBOUND_GEMM_F32_PEDANTIC:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
-    case DRIFTBOUND_GEMM_TF32:
-      return {CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case DRIFTBOUND_GEMM_BF16:
-      return {CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case DRIFTBOUND_GEMM_FP16:
-      return {CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case DRIFTBOUND_GEMM_F64:
-      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    case DRIFTBOUND_GEMM_F64_PEDANTIC:
-      return {CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F_PEDANTIC};
-  }
-  throw Failure{DRIFTBOUND_DEVICE_UNSUPPORTED, "a mode of the matrix product that this module does not know"};
-}
-
-/// One and zero in the type that the sums have.
-struct Scales {
-  float one_f32 = 1.0f, zero_f32 = 0.0f;
-  double one_f64 = 1.0, zero_f64 = 0.0;
-
-  const void* one(const Types& types) const {
-    return types.result == CUDA_R_64F ? static_cast<const void*>(&one_f64) : &one_f32;
-  }
-  const void* zero(const Types& types) const {
-    return types.result == CUDA_R_64F ? static_cast<const void*>(&zero_f64) : &zero_f32;
-  }
-};
-
 }  // namespace
 
 Cublas::Cublas() {
   void* const file = dlopen(library_file().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr) no_cublas(dlerror());
   auto library = std::make_unique<Library>();
-  bind(file, "cublasCreate_v2", library->create);
-  bind(file, "cublasDestroy_v2", library->destroy);
-  bind(file, "cublasSetStream_v2", library->set_stream);
-  bind(file, "cublasSetWorkspace_v2", library->set_workspace);
-  bind(file, "cublasGetVersion_v2", library->get_version);
-  bind(file, "cublasGetStatusName", library->status_name);
-  bind(file, "cublasGemmEx", library->gemm);
+  bind(file, library_file(), "cublasCreate_v2", library->create);
+  bind(file, library_file(), "cublasDestroy_v2", library->destroy);
+  bind(file, library_file(), "cublasSetStream_v2", library->set_stream);
+  bind(file, library_file(), "cublasSetWorkspace_v2", library->set_workspace);
+  bind(file, library_file(), "cublasGetVersion_v2", library->get_version);
+  bind(file, library_file(), "cublasGetStatusName", library->status_name);
+  bind(file, library_file(), "cublasGemmEx", library->gemm);
   library->gemm_64 = reinterpret_cast<Library::Gemm<std::int64_t>*>(dlsym(file, "cublasGemmEx_64"));
   library_ = std::move(library);
 }

@@ -7,8 +7,10 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "cuda/cublas.hpp"
+#include "cuda/cublas_lt.hpp"
 #include "cuda/driver.hpp"
 #include "cuda/module.inl.hpp"
 
@@ -162,9 +164,9 @@ public:
     describe(info);
     require_kernels(info);
     stream_ = new_stream();
-    const std::size_t workspace_bytes = (info.compute_major >= 9 ? 32u : 4u) << 20;  // as cuBLAS itself takes
-    workspace_ = new_memory(workspace_bytes);
-    cublas_->start(stream_.get(), workspace_.get(), workspace_bytes);
+    workspace_bytes_ = (info.compute_major >= 9 ? std::size_t{32} : std::size_t{4}) << 20;  // as cuBLAS itself takes
+    workspace_ = new_memory(workspace_bytes_);
+    cublas_->start(stream_.get(), workspace_.get(), workspace_bytes_);
     info.blas_version = cublas_->version();
   }
   ~CudaMachine() { cudaSetDevice(ordinal_); }  // where its stream, memory and cuBLAS are given back
@@ -213,17 +215,38 @@ public:
   }
 
   void gemm(driftbound_gemm_mode mode, const driftbound_product& product) const {
+    by_vendor([&] { cublas_->multiply(mode, product); });
+  }
+  std::vector<driftbound_algorithm> algorithms(driftbound_gemm_mode mode, const driftbound_product& product) {
+    std::vector<driftbound_algorithm> found;
+    by_vendor([&] { found = cublas_lt().algorithms(mode, product); });
+    return found;
+  }
+  driftbound_algorithm gemm_by(driftbound_gemm_mode mode, const driftbound_product& product, std::int32_t algorithm) {
+    driftbound_algorithm used{};
+    by_vendor([&] { used = cublas_lt().multiply(mode, product, algorithm); });
+    return used;
+  }
+
+private:
+  /// work(), where the vendor's library says less about a device that is gone than CUDA.
+  template <class Work>
+  void by_vendor(Work work) const {
     try {
-      cublas_->multiply(mode, product);
+      work();
     } catch (const Failure&) {
-      const cudaError_t error = cudaStreamQuery(stream_.get());  // cuBLAS says less about a device that is gone
+      const cudaError_t error = cudaStreamQuery(stream_.get());
       if (is_final(error)) check(error, "the device failed");
       cudaGetLastError();
       throw;
     }
   }
 
-private:
+  const CublasLt& cublas_lt() {
+    if (!cublas_lt_) cublas_lt_ = std::make_unique<CublasLt>(stream_.get(), workspace_.get(), workspace_bytes_);
+    return *cublas_lt_;
+  }
+
   void describe(driftbound_device_info& info) const {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, ordinal_), "the device cannot be used");
@@ -243,7 +266,9 @@ private:
   std::int32_t ordinal_;
   Stream stream_;
   Memory workspace_;
+  std::size_t workspace_bytes_ = 0;
   std::unique_ptr<Cublas> cublas_;
+  std::unique_ptr<CublasLt> cublas_lt_;  ///< where an algorithm was asked for
 };
 
 }  // namespace

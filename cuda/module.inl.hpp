@@ -3,18 +3,22 @@
 //   Machine(int32_t ordinal, driftbound_device_info& info)
 //   void enter()                                    before every call
 //   memory, allocate, release, upload, download, synchronize, gemm
+//   std::vector<driftbound_algorithm> algorithms(mode, product)
+//   driftbound_algorithm gemm_by(mode, product, algorithm)
 //   void for_each(int64_t count, f)                 f(i) for every index, in any order
 //   void for_each_block(const TiledProduct& f)      f's blocks, in any order
 //
 // Its functions throw Failure; anything thrown becomes a status and a sentence here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <initializer_list>
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "cuda/failure.hpp"
 #include "cuda/kernels.inl.hpp"
@@ -127,6 +131,8 @@ public:
                                                           round,
                                                           narrow_to,
                                                           gemm,
+                                                          algorithms,
+                                                          gemm_by,
                                                           ordered_product};
     return interface_version == DRIFTBOUND_DEVICE_INTERFACE ? &functions : nullptr;
   }
@@ -373,6 +379,25 @@ private:
     return call(device, [&](Machine& machine) {
       require_sizes(*product);
       machine.gemm(mode, *product);
+    });
+  }
+
+  static int algorithms(driftbound_device* device, driftbound_gemm_mode mode, const driftbound_product* product,
+                        driftbound_algorithm* found, std::int32_t* count) {
+    return call(device, [&](Machine& machine) {
+      require_sizes(*product);
+      const std::vector<driftbound_algorithm> all = machine.algorithms(mode, *product);
+      const std::size_t most = std::min<std::size_t>(all.size(), DRIFTBOUND_DEVICE_MAX_ALGORITHMS);
+      std::copy_n(all.begin(), most, found);
+      *count = static_cast<std::int32_t>(most);
+    });
+  }
+
+  static int gemm_by(driftbound_device* device, driftbound_gemm_mode mode, const driftbound_product* product,
+                     std::int32_t algorithm, driftbound_algorithm* used) {
+    return call(device, [&](Machine& machine) {
+      require_sizes(*product);
+      *used = machine.gemm_by(mode, *product, algorithm);
     });
   }
 

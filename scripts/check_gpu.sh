@@ -18,9 +18,10 @@
 #   --jobs N          networks at a time                               (4, or as many as there are cores)
 #   --quick           the benchmark on tiny matrices, no tools of the toolkit; for tests
 #   --products LIST   inner dimensions of the products                 (64,256,1024,4096,8192)
-#   --only PARTS      of tests,bench,networks,tools,probe,products: the GPU tests; the benchmark; the networks, recorded
-#                     and judged; compute-sanitizer and cuobjdump; the order and the arithmetic of products, by masks; products,
-#                     recorded and explained                           (the first four)
+#   --only PARTS      of tests,bench,networks,tools,probe,products,algorithms: the GPU tests; the benchmark; the networks,
+#                     recorded and judged; compute-sanitizer and cuobjdump; the order and the arithmetic of products, by masks;
+#                     products, recorded and explained; both for products by cuBLASLt's algorithms, one by one
+#                                                                      (the first four)
 #   --time-limit S    seconds after which nothing new is begun         (480)
 #   --part-limit S    the same of one part                             (240)
 #
@@ -299,15 +300,15 @@ record_runs() {
 check_network() { record_runs "$1" "$work/rows/$1.tsv" "$work/traces" "$models/$1.onnx"; }
 check_product() { record_runs "product_$1x64" "$work/products/$1.tsv" "$work/products" --product "$1"; }
 
-# probe_kernel "ARITHMETIC GEMM SHAPE": what probe finds, in one line.
+# probe_kernel "ARITHMETIC GEMM SHAPE [ALGORITHM]": what probe finds, in one line.
 probe_kernel() {
-  local arithmetic gemm shape said status
-  read -r arithmetic gemm shape <<<"$1"
+  local arithmetic gemm shape algorithm said status
+  read -r arithmetic gemm shape algorithm <<<"$1"
   said=$(limited "$programs/driftbound" probe --backend cuda --arithmetic "$arithmetic" --gemm "$gemm" --shape "$shape" \
-    --quiet 2>&1)
+    ${algorithm:+--algorithm "$algorithm"} --quiet 2>&1)
   status=$?
   said=$(echo "$said" | tr '\n' ' ')
-  echo "$arithmetic $gemm $shape: ${said:-$(why $status)}" >>"$work/probed"
+  echo "$1: ${said:-$(why $status)}" >>"$work/probed"
   # A product of cuBLAS that no tree explains is a finding; the ordered one has a declared order.
   case $status in
     0) ;;
@@ -316,28 +317,71 @@ probe_kernel() {
   esac
 }
 
+# probe_kernels NAME KERNEL…: all of them, in order.
+probe_kernels() {
+  local name=$1
+  shift
+  if ! can_judge; then
+    say "$name: left out, the program here records only; take a full build"
+    return
+  fi
+  : >"$work/probed"
+  each "$jobs" probe_kernel "$@"
+  sort "$work/probed" | show
+}
+
 probe_device() {
   local arithmetic gemm shape shapes='64,64,64 256,512,64 64,4096,64 1,512,64 10000,256,8' kernels=()
   [ -z "$quick" ] || shapes=16,40,16
-  if ! can_judge; then
-    say "probe: left out, the program here records only; take a full build"
-    return
-  fi
   for gemm in ordered cublas cublas-pedantic; do
     for arithmetic in fp32 tf32 bf16 fp16; do
       [ "$gemm" != cublas-pedantic ] || [ "$arithmetic" = fp32 ] || continue
       for shape in $shapes; do kernels+=("$arithmetic $gemm $shape"); done
     done
   done
-  each "$jobs" probe_kernel "${kernels[@]}"
-  sort "$work/probed" | show
+  probe_kernels probe "${kernels[@]}"
+}
+
+# record_algorithm "ARITHMETIC INNER ALGORITHM": a product by an algorithm of cuBLASLt, where it offers so many.
+record_algorithm() {
+  local arithmetic inner algorithm trace said status
+  read -r arithmetic inner algorithm <<<"$1"
+  trace=$work/algorithms/product_${inner}x64.$arithmetic-cublaslt-$algorithm.b256.safetensors
+  said=$(limited "$programs/driftbound" capture "${trace%/*}/product_${inner}x64.onnx" --backend cuda \
+    --arithmetic "$arithmetic" --gemm cublaslt --algorithm "$algorithm" --samples 256 --quiet -o "$trace" 2>&1)
+  status=$?
+  case $status in
+    0) ! can_judge || explain_product "$trace" ;;
+    3) case $said in *'there is no algorithm'*) ;; *) failed "capture $1: $said" ;; esac ;;
+    *) failed "capture $1: ${said:-$(why $status)}" ;;
+  esac
+}
+
+run_algorithms() {
+  local arithmetic algorithm shape=256,512,64 inner=4096 numbers='0 1 2 3 4 5 6 7' kernels=() runs=()
+  [ -z "$quick" ] || { shape=16,40,16 inner=64 numbers='0 1 2 3'; }
+  for arithmetic in fp32 tf32 bf16 fp16; do
+    for algorithm in $numbers; do
+      kernels+=("$arithmetic cublaslt $shape $algorithm")
+      runs+=("$arithmetic $inner $algorithm")
+    done
+  done
+  limited "$programs/check_networks" --product $inner --out "$work/algorithms" --modes fp32-ordered --batches 1 \
+    --samples 2 --rows 1 >/dev/null 2>"$work/algorithms.err" || failed "algorithms: $(tail -1 "$work/algorithms.err")"
+  rm -f "$work"/algorithms/*.safetensors
+  probe_kernels algorithms "${kernels[@]}"
+  : >"$work/explained"
+  each "$jobs" record_algorithm "${runs[@]}"
+  sort "$work/explained" | show
+  say "algorithms: $(ls "$work"/algorithms/*.safetensors 2>/dev/null | wc -l) runs recorded"
+  case ",$only," in *,networks,* | *,products,*) ;; *) archive_traces "$work/algorithms" ;; esac
 }
 
 # What a trace of a product is explained by: its line of the section "Kernels".
 explain_product() {
   local name line
   name=$(basename "$1" .safetensors)
-  line=$(limited "$programs/driftbound" report "$work/products/${name%%.*}.onnx" --trace "$1" --explain-kernels \
+  line=$(limited "$programs/driftbound" report "${1%/*}/${name%%.*}.onnx" --trace "$1" --explain-kernels \
     --threads 1 --fail-on never 2>&1 | awk '/^layers +equal/ { getline; sub(/^[^ ]+ +/, ""); print; exit }')
   printf '%-45s %s\n' "$name" "${line:-nothing was searched}" >>"$work/explained"
 }
@@ -406,7 +450,7 @@ archive_traces() {
   local folder=$1 file size number=1 filled=0 kept limit=$((14 * 1024 * 1024))  # those above it alone are left out
   : >"$work/list.1"
   find "$folder" -name '*.safetensors' -print0 | xargs -0 -r -n 8 -P "$(nproc)" gzip
-  for file in $(cd "$folder" && ls -rS ./*.b"$largest_batch".safetensors.gz; ls -rS ./*.gz); do
+  for file in $(cd "$folder" && ls -rS ./*.b"$largest_batch".safetensors.gz 2>/dev/null; ls -rS ./*.gz); do
     grep -qxF "$file" "$work"/list.* && continue
     size=$(($(wc -c <"$folder/$file") + 1024))
     [ $size -le $limit ] || continue
@@ -502,6 +546,7 @@ run_all() {
   part networks run_networks
   part probe probe_device
   part products run_products
+  part algorithms run_algorithms
   [ -n "$quick" ] || part tools check_tools
   finish
 }
@@ -558,9 +603,9 @@ if [ $mode = pack ]; then
   exit
 fi
 for part in ${only//,/ }; do
-  case $part in tests | bench | networks | tools | probe | products) ;; *) fail_usage "--only: no part '$part'; there are tests, bench, networks, tools, probe and products" ;; esac
+  case $part in tests | bench | networks | tools | probe | products | algorithms) ;; *) fail_usage "--only: no part '$part'; there are tests, bench, networks, tools, probe, products and algorithms" ;; esac
 done
-[ -n "${only//,/}" ] || fail_usage "--only needs a part: tests, bench, networks, tools, probe or products"
+[ -n "${only//,/}" ] || fail_usage "--only needs a part: tests, bench, networks, tools, probe, products or algorithms"
 largest_batch=$(echo "$batches" | tr ',' '\n' | sort -n | tail -1)
 [ -n "$networks" ] || networks=$(cd "$models" && ls ./*.onnx | sed 's|^\./||; s|\.onnx$||' | tr '\n' ' ')
 for network in $networks; do
@@ -570,7 +615,7 @@ rm -f "$out"/{log.txt,table.txt,bench.jsonl,test_gpu.log,build.log} "$out"/trace
 has_gpu || not_available "no NVIDIA GPU or driver here (no nvidia-smi, no /dev/nvidia*, no libcuda.so.1)"
 work=$(mktemp -d) || exit 3
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$out" "$work/rows" "$work/traces" "$work/verdicts" "$work/products" || exit 3
+mkdir -p "$out" "$work/rows" "$work/traces" "$work/verdicts" "$work/products" "$work/algorithms" || exit 3
 : >"$out/log.txt"
 trap 'failed "ended from outside"; finish' TERM INT
 choose_programs

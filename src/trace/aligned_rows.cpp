@@ -243,8 +243,8 @@ std::vector<Way> ways_of(const Shape& shape_a, const Shape& shape_b, const Align
       for (const AxisOf of : roles_of(a[axis], b[axis], rows)) {
         if (counts_rows(of) && std::any_of(roles.begin(), roles.end(), counts_rows)) continue;
         // Scores have positions along two axes: those of queries, and of keys.
-        const std::ptrdiff_t most = rows.positions && rows.positions->keys ? 1 : 2;
-        if (counts_positions(of) && std::count_if(roles.begin(), roles.end(), counts_positions) == most) continue;
+        const std::ptrdiff_t taken = rows.positions && rows.positions->keys ? 1 : 2;
+        if (counts_positions(of) && std::count_if(roles.begin(), roles.end(), counts_positions) == taken) continue;
         if (of == AxisOf::keys && std::count(roles.begin(), roles.end(), of) == 1) continue;
         longer.push_back(roles);
         longer.back().push_back(of);

@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "analysis/probe_report.hpp"
+#include "driftbound/num/errors.hpp"
 #include "driftbound/trace/matrix_units.hpp"
 #include "driftbound/trace/product_kernel.hpp"
 #include "support/json_schema.hpp"
@@ -52,6 +55,48 @@ TEST_CASE("what a probe found is said in words and in JSON") {
   const auto json = nlohmann::json::parse(to_json(document));
   CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/probe-1.json", json) == "");
   CHECK(json["shapes"][0]["findings"]["steps"]["fraction_bits"] == 25);
+}
+
+TEST_CASE("of several algorithms one that no tree explains is said, and the others are found") {
+  ProbeRequest request;
+  request.kernel.name = "a library";
+  request.shape = {4, 12, 2};
+  const auto product = [](bool depends_on_values) {
+    return [depends_on_values](const ProductShape& shape, std::span<const float> a, std::span<const float> b) {
+      std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n), 0.0F);
+      for (std::int64_t i = 0; i < shape.m * shape.n; ++i)
+        for (std::int64_t t = 0; t < shape.k; ++t) {
+          const float x = a[static_cast<std::size_t>(i / shape.n * shape.k + t)];
+          const bool is_left_out = depends_on_values && x == 1.0F && t % 3 == 0;
+          if (!is_left_out)
+            c[static_cast<std::size_t>(i)] += x * b[static_cast<std::size_t>(t * shape.n + i % shape.n)];
+        }
+      return c;
+    };
+  };
+  request.variants = [&](const ProductShape&) {
+    return std::vector<KernelVariant>{{"algorithm 0 of 2: id 7", [&] { return product(false); }},
+                                      {"algorithm 1 of 2: id 8", [&] { return product(true); }}};
+  };
+  const ProbeReport report = answer(request);
+  REQUIRE(report.shapes.size() == 2);
+  CHECK(report.shapes[0].unexplained == "");
+  CHECK(report.shapes[0].findings.has_value());
+  CHECK(report.shapes[1].unexplained != "");
+  CHECK(report.verdict() == ProbeVerdict::not_verified);
+  const Document document = document_of(report);
+  CHECK(document.exit_status == 1);
+  CHECK(contains(document.headline, "NOT CONFIRMED, [4, 12] x [12, 2], algorithm 1 of 2: id 8"));
+  CHECK(contains(to_text(document), "No tree explains it. probe: "));
+  const auto json = nlohmann::json::parse(to_json(document));
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/probe-1.json", json) == "");
+  CHECK(json["shapes"][1]["algorithm"] == "algorithm 1 of 2: id 8");
+  CHECK(json["shapes"][1]["findings"].is_null());
+  CHECK(contains(to_csv(document), "algorithm 1 of 2"));
+  request.variants = [&](const ProductShape&) {
+    return std::vector<KernelVariant>{{"algorithm 1 of 2: id 8", [&] { return product(true); }}};
+  };
+  CHECK_THROWS_AS(answer(request), Unsupported);
 }
 
 TEST_CASE("an order or an operand that is not as declared is a difference, and so is a call that differs") {

@@ -210,3 +210,67 @@ TEST_CASE("rows out of range, not ascending or malformed are exit status 3") {
     check_refused("--backend cpu --rows " + std::string(rows), 3, "--rows");
   }
 }
+
+TEST_CASE("probe finds the order of every algorithm of cuBLASLt, and says which it is") {
+  const ScopedVariable path = with_host_module();
+  const TemporaryFolder folder;
+  const std::string probe = "probe --backend cuda --gemm cublaslt --shape 8,40,3 ";
+  const ProgramResult all = run_program(probe + "--algorithm all --json - --csv " + folder.file("a.csv"));
+  CAPTURE(all.err);
+  REQUIRE(all.status == 0);
+  const auto json = nlohmann::json::parse(all.out);
+  CHECK(schema_errors(std::string(DRIFTBOUND_SOURCE_DIR) + "/docs/schema/probe-1.json", json) == "");
+  REQUIRE(json["shapes"].size() == 3);
+  const char* const orders[] = {"sequential+fma", "blocked:20+fma", "blocked:10+fma"};
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(json["shapes"][i]["findings"]["order"] == orders[i]);
+    CHECK(json["shapes"][i]["unexplained"].is_null());
+  }
+  CHECK(json["shapes"][1]["algorithm"] ==
+        "algorithm 1 of 3: id 22, tile 64x64, stages 32x3, K in 2 parts added in the type of the sums");
+  CHECK(read_file(folder.file("a.csv")).find("\"algorithm 2 of 3: id 24") != std::string::npos);
+  const ProgramResult one = run_program("probe --backend cuda --gemm cublaslt --shape 8,64,3 --arithmetic tf32 " +
+                                        ("--algorithm 1 --export " + folder.file("a.json")));
+  CHECK(one.status == 0);
+  CHECK(one.out.find("algorithm 1 of 3: id 22") != std::string::npos);
+  CHECK(nlohmann::json::parse(read_file(folder.file("a.json")))["order"] == "blocked:32");
+  const ProgramResult by_default = run_program(probe + "--quiet");
+  CHECK(by_default.err.find("FOUND, 40 terms added from left to right") != std::string::npos);
+}
+
+TEST_CASE("a run by an algorithm is recorded as one, and its kernels are found in its bits") {
+  const ScopedVariable path = with_host_module();
+  const TemporaryFolder folder;
+  const std::string trace = folder.file("t.safetensors");
+  const ProgramResult captured = run_program("capture " + models +
+                                             "siren.onnx --samples 40 --backend cuda --arithmetic tf32 --gemm cublaslt "
+                                             "--algorithm 0 -o " +
+                                             trace);
+  CAPTURE(captured.err);
+  REQUIRE(captured.status == 0);
+  const ProgramResult report =
+      run_program("report " + models + "siren.onnx --trace " + trace + " --explain-kernels --json -");
+  REQUIRE(report.status <= 1);
+  CHECK(nlohmann::json::parse(report.out)["run"]["gemm"] == "cublaslt");
+  const ProgramResult text = run_program("report " + models + "siren.onnx --trace " + trace);
+  CHECK(text.out.find("gemm cublaslt, algorithm 0)") != std::string::npos);
+  check_refused("--backend cuda --gemm cublaslt --algorithm 3", 3, "there is no algorithm 3: cuBLASLt offers");
+}
+
+TEST_CASE("what --algorithm cannot mean is refused") {
+  const ScopedVariable path = with_host_module();
+  check_refused("--backend cuda --algorithm 1", 3, "add --gemm cublaslt");
+  check_refused("--backend cuda --gemm cublaslt --algorithm all", 3, "a run has one algorithm");
+  check_refused("--backend cuda --gemm cublaslt --algorithm -1", 3, "give a number from 0 on");
+  check_refused("--backend cuda --gemm cublaslt --algorithm 1x", 3, "give a number from 0 on");
+  check_refused("--backend cpu --gemm cublaslt", 3, "cuBLAS runs on a GPU");
+  check_refused("--backend cuda --gemm cublaslt --order pairwise", 3, "chooses its order of summation itself");
+  const auto refused = [&](const std::string& options, const std::string& named) {
+    const ProgramResult result = run_program("probe --backend cuda --gemm cublaslt " + options);
+    CHECK(result.status == 3);
+    CHECK_MESSAGE(result.err.find(named) != std::string::npos, result.err);
+  };
+  refused("--shape 8,40,3 --algorithm 3", "cuBLASLt offers 3 for this product");
+  refused("--algorithm all --export a.json", "the arithmetic of one algorithm");
+  refused("--sum --shape 8,40 --algorithm 1", "these have products alone");
+}

@@ -85,6 +85,15 @@ TEST_CASE("check_gpu runs the parts that are named alone") {
   CHECK(count(products.out, "tf32 unit, block 8, F 25, in one chain of steps") == 4);
   CHECK(fs::exists(folder / "out/traces-1.tar"));
   CHECK(check_gpu(small_run(folder) + " --only products --products 64,").status == 3);
+  const ProgramResult algorithms = check_gpu(small_run(folder) + " --only algorithms");
+  CAPTURE(algorithms.out);
+  CHECK(algorithms.status == 0);
+  CHECK(count(algorithms.out, "FOUND") == 12);  // 3 algorithms in 4 arithmetics
+  CHECK(count(algorithms.out, "cuBLASLt offers 3 for this product") == 4);
+  CHECK(algorithms.out.find("tf32 cublaslt 16,40,16 1: ") != std::string::npos);
+  CHECK(algorithms.out.find("algorithms: 12 runs recorded") != std::string::npos);
+  CHECK(count(algorithms.out, "tf32 unit, block 8, F 25, K in 2 slices of 32 added one after the other") == 1);
+  CHECK(fs::exists(folder / "out/traces-1.tar"));
   const ProgramResult wrong = check_gpu(small_run(folder) + " --only benches");
   CHECK(wrong.status == 3);
   CHECK(wrong.err.find("no part 'benches'") != std::string::npos);

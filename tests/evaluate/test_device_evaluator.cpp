@@ -310,6 +310,51 @@ TEST_CASE("vendor products give close results in every mode, and their traces sa
   CHECK(live_bytes() == 0);
 }
 
+TEST_CASE("a run by an algorithm computes its products by it, and its trace says which it was") {
+  const ScopedVariable path = with_host_module();
+  std::mt19937_64 random(49);
+  Graph graph;
+  const ValueId x = graph.add_input("x", ElementType::f32, dimensions({open, 60}));
+  const auto constant = [&](const char* name, Shape shape) {
+    return graph.add_constant(name, StoredTensor::from(random_tensor<float>(std::move(shape), random)));
+  };
+  const ValueId first = graph.add_node("first", op::MatMul{}, {x, constant("w", {60, 3})});
+  graph.outputs = {graph.add_node("second", op::MatMul{}, {first, constant("v", {3, 5})})};
+  Inputs data;
+  data.tensors = {{"x", StoredTensor::from(random_tensor<float>({9, 60}, random))}};
+  CudaOptions options = cuda_options("fp32", CudaProduct::by_algorithm);
+  const char* const orders[] = {"sequential+fma", "split-k:2+fma"};
+  for (int algorithm = 0; algorithm < 2; ++algorithm) {
+    CAPTURE(algorithm);
+    options.algorithm = algorithm;
+    const Trace trace = cuda_evaluator(options).run(graph, data, in_batches(4));
+    check_identical(trace, on_cpu("fp32", orders[algorithm]).run(graph, data));
+    CHECK(trace.arithmetic.order.kind == SummationOrder::Kind::unknown);
+    CHECK(trace.arithmetic.source.find("cuBLASLt 13.0.0 CUBLAS_COMPUTE_32F on host double") == 0);
+    const auto& details = trace.provenance.details;
+    CHECK(details.at("gemm") == "cublaslt");
+    CHECK(details.at("algorithm") == std::to_string(algorithm));
+    CHECK(details.at("algorithm of first") ==
+          (algorithm == 0 ? "id 21, tile 64x64, stages 32x3"
+                          : "id 22, tile 64x64, stages 32x3, K in 2 parts added in the type of the sums"));
+    CHECK(details.count("algorithm of second") == 1);
+  }
+  options.algorithm = 2;  // offered for sums of 4 products and more
+  try {
+    cuda_evaluator(options).run(graph, data, in_batches(4));
+    FAIL("an algorithm that is not offered was taken");
+  } catch (const Unsupported& error) {
+    CHECK(
+        std::string(error.what()).find("layer 'second': there is no algorithm 2: cuBLASLt offers algorithms 0 to 1") !=
+        std::string::npos);
+  }
+  CHECK(cuda_algorithms(options, 9, 60, 3).size() == 3);
+  CHECK(cuda_algorithms(options, 9, 3, 5) ==
+        std::vector<std::string>{"id 21, tile 64x64, stages 32x3",
+                                 "id 22, tile 64x64, stages 32x3, K in 2 parts added in the type of the sums"});
+  CHECK(live_bytes() == 0);
+}
+
 TEST_CASE("the ordered arithmetic is the CPU evaluator's but for its source and, in fp64, its functions") {
   const ScopedVariable path = with_host_module();
   const SummationOrder order = parse_summation_order("blocked:8+fma");

@@ -162,6 +162,52 @@ void check_element(const Mode& mode, const Matrix<Element>& a, const Matrix<Elem
   }
 }
 
+/// The algorithms offered for a product.
+std::vector<driftbound_algorithm> offered(const Mode& mode, const driftbound_product& product) {
+  Device& device = Device::opened();
+  std::vector<driftbound_algorithm> found(DRIFTBOUND_DEVICE_MAX_ALGORITHMS);
+  std::int32_t count = -1;
+  device.check(device.module().algorithms(device.handle(), mode.id, &product, found.data(), &count));
+  REQUIRE(count >= 0);
+  REQUIRE(count <= DRIFTBOUND_DEVICE_MAX_ALGORITHMS);
+  found.resize(static_cast<std::size_t>(count));
+  return found;
+}
+
+template <class Element, class Result>
+void check_elements(const Mode& mode, const Matrix<Element>& a, const Matrix<Element>& b,
+                    const DeviceProduct<Element, Result>& on_device) {
+  const std::vector<Result> c = on_device.c.values();
+  for (std::int64_t e = 0; e < std::ssize(c); ++e)
+    check_element(mode, a, b, e / b.columns, e % b.columns, c[static_cast<std::size_t>(e)]);
+}
+
+/// The first, the last and one in between of the algorithms.
+template <class Element, class Result>
+void check_algorithms(const Mode& mode, const Matrix<Element>& a, const Matrix<Element>& b) {
+  Device& device = Device::opened();
+  const DeviceProduct<Element, Result> on_device(a, b);
+  const std::vector<driftbound_algorithm> all = offered(mode, on_device.product);
+  if (device.is_double()) CHECK(all.size() == (a.columns >= 4 ? 3 : 1));
+  for (std::size_t i = 0; i < all.size(); i += std::max<std::size_t>(1, (all.size() - 1) / 2)) {
+    CAPTURE(i);
+    driftbound_algorithm used{};
+    const int status =
+        device.module().gemm_by(device.handle(), mode.id, &on_device.product, static_cast<std::int32_t>(i), &used);
+    device.check(status);
+    CHECK(used.id == all[i].id);
+    CHECK(used.split_k == all[i].split_k);
+    CHECK(std::string(used.tile) == all[i].tile);
+    check_elements(mode, a, b, on_device);
+  }
+  driftbound_algorithm none{};
+  for (const std::int32_t wrong : {-1, static_cast<std::int32_t>(all.size()), 1000}) {
+    CHECK(device.module().gemm_by(device.handle(), mode.id, &on_device.product, wrong, &none) ==
+          DRIFTBOUND_DEVICE_UNSUPPORTED);
+    CHECK(std::string(device.module().message()).find("there is no algorithm " + std::to_string(wrong)) == 0);
+  }
+}
+
 template <class Element, class Result>
 void check_gemm(const Mode& mode) {
   Device& device = Device::opened();
@@ -176,13 +222,13 @@ void check_gemm(const Mode& mode) {
       b.values = random_elements<Element>(b.values.size(), mode.operands, random);
       const DeviceProduct<Element, Result> on_device(a, b);
       device.check(device.module().gemm(device.handle(), mode.id, &on_device.product));
-      const std::vector<Result> c = on_device.c.values();
-      for (std::int64_t e = 0; e < m * n; ++e) check_element(mode, a, b, e / n, e % n, c[static_cast<std::size_t>(e)]);
+      check_elements(mode, a, b, on_device);
+      check_algorithms<Element, Result>(mode, a, b);
     }
   }
 }
 
-TEST_CASE("the vendor's product multiplies, in every mode, shape and layout") {
+TEST_CASE("the vendor's product multiplies, in every mode, shape and layout, and by algorithm") {
   check_gemm<float, float>({"F32", DRIFTBOUND_GEMM_F32, FormatId::fp32, 0.0});
   check_gemm<float, float>({"F32 pedantic", DRIFTBOUND_GEMM_F32_PEDANTIC, FormatId::fp32, 0.0});
   check_gemm<float, float>({"TF32", DRIFTBOUND_GEMM_TF32, FormatId::tf32, 0x1p-9});

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "driftbound/c/status.h"
+
 /**
  * What the results of a kernel may be off by, in C99: `driftbound tolerance` without a process. docs/tolerances.md says
  * what the numbers mean. Link with driftbound::analysis, or by `pkg-config driftbound-analysis`.
@@ -19,15 +21,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum driftbound_status {
-  DRIFTBOUND_OK = 0,
-  DRIFTBOUND_NO_TOLERANCE = 1,  /**< results may leave their format: there is an answer, and `proven` is infinite */
-  DRIFTBOUND_BAD_INPUT = 3,     /**< driftbound_message() says what is wrong, and what to do */
-  DRIFTBOUND_NOT_AVAILABLE = 4, /**< the device has no matrix unit for such operands */
-  DRIFTBOUND_OUT_OF_MEMORY = 5,
-  DRIFTBOUND_FAILED = 6         /**< a defect of the library; driftbound_message() has what is known */
-} driftbound_status;
 
 typedef enum driftbound_type {
   DRIFTBOUND_FLOAT64 = 0,
@@ -118,9 +111,6 @@ void driftbound_tolerance_free(const driftbound_tolerance_answer* answer);
 
 /** "gemm, conv, …": the ops that there are. */
 const char* driftbound_tolerance_ops(void);
-
-/** What was wrong with the last call in this thread that failed; empty before. Valid until the next call in this thread. */
-const char* driftbound_message(void);
 
 #ifdef __cplusplus
 }

@@ -27,8 +27,10 @@ constexpr std::array<VendorMode, 7> vendor_modes = {{
 }};
 
 const VendorMode& vendor_mode(const CudaOptions& options) {
+  const bool is_by_algorithm = options.product == CudaProduct::by_algorithm;
+  const CudaProduct product = is_by_algorithm ? CudaProduct::vendor : options.product;
   for (const VendorMode& mode : vendor_modes) {
-    if (mode.arithmetic == options.arithmetic && mode.product == options.product) return mode;
+    if (mode.arithmetic == options.arithmetic && mode.product == product) return mode;
   }
   throw InvalidArgument("cuBLAS has no pedantic product in " + options.arithmetic +
                         "; pedantic products are fp32 or fp64");
@@ -96,8 +98,9 @@ ArithmeticModel common_arithmetic(const CudaOptions& options) {
 ArithmeticModel cuda_arithmetic(const CudaOptions& options, const driftbound_device_info& info) {
   ArithmeticModel arithmetic = common_arithmetic(options);
   if (options.product == CudaProduct::ordered) return arithmetic;
-  arithmetic.source = "cuBLAS " + blas_version(info.blas_version) + " " + std::string(vendor_mode(options).name) +
-                      " on " + info.name + " (compute capability " + std::to_string(info.compute_major) + "." +
+  const std::string library = options.product == CudaProduct::by_algorithm ? "cuBLASLt " : "cuBLAS ";
+  arithmetic.source = library + blas_version(info.blas_version) + " " + math_mode(options) + " on " + info.name +
+                      " (compute capability " + std::to_string(info.compute_major) + "." +
                       std::to_string(info.compute_minor) + "), its order unknown; every other op by " +
                       arithmetic.source;
   arithmetic.order = {};

@@ -9,9 +9,11 @@
 #include "driftbound/num/environment.hpp"
 #include "evaluate/batch_program.hpp"
 #include "evaluate/batches.hpp"
+#include "evaluate/device/algorithms.hpp"
 #include "evaluate/device/arithmetic.hpp"
 #include "evaluate/device/device_node.hpp"
 #include "evaluate/device/loader.hpp"
+#include "evaluate/device/views.hpp"
 #include "evaluate/nan.hpp"
 #include "evaluate/provenance.hpp"
 #include "evaluate/recorder.hpp"
@@ -48,6 +50,9 @@ public:
 
   std::vector<LayerTrace> take_layers() { return recorder_.take(rules_.arithmetic); }
 
+  /// Of products whose algorithm was asked for.
+  const AlgorithmsUsed& algorithms() const { return algorithms_; }
+
   /// Whether the outputs of the run that recorded every layer and of the one that did not are the same bits, in the
   /// samples that are recorded.
   ObserverEffect observer_effect() const {
@@ -70,7 +75,10 @@ private:
       const ValueId id = run.program().nodes()[node].output;
       const std::optional<std::size_t> layer = layer_of(run.program(), node);
       run.at_layer(run.program().flat().of_node[node], [&] {
-        DeviceTensor y = evaluate_on_device(run.program(), node, run.rules_, run.device_, *run.values_);
+        const auto add = [&](const driftbound_algorithm& algorithm) {
+          run.algorithms_.add(run.graph_.nodes[run.program().flat().of_node[node]].name, algorithm);
+        };
+        DeviceTensor y = evaluate_on_device(run.program(), node, run.rules_, run.device_, *run.values_, add);
         if (layer) y = run.stored(y, id);
         run.values_->set(id, y);
         if (layer) use(*layer, y);
@@ -144,6 +152,7 @@ private:
   std::optional<DeviceValues<Real>> values_;  ///< of the present program
   Recorder<Real> recorder_, outputs_alone_;
   std::vector<std::size_t> output_layers_;
+  AlgorithmsUsed algorithms_;
 };
 
 std::string_view name_of(CudaProduct product) {
@@ -152,6 +161,8 @@ std::string_view name_of(CudaProduct product) {
       return "cublas";
     case CudaProduct::vendor_pedantic:
       return "cublas-pedantic";
+    case CudaProduct::by_algorithm:
+      return "cublaslt";
     case CudaProduct::ordered:
       break;
   }
@@ -199,6 +210,8 @@ private:
     Trace trace;
     trace.arithmetic = rules_.arithmetic;
     trace.provenance = provenance();
+    for (const auto& [layer, words] : run.algorithms().by_layer())
+      trace.provenance.details["algorithm of " + layer] = words;
     describe_batches(batches, trace.provenance);
     if (options.check_observer_effect) trace.provenance.observer_effect = run.observer_effect();
     trace.inputs = batches.recorded_inputs();
@@ -223,6 +236,8 @@ private:
         {"memory", std::to_string(info.memory_bytes) + " bytes"},
         {"kernel flags", info.build_flags},
     };
+    if (options_.product == CudaProduct::by_algorithm)
+      provenance.details["algorithm"] = std::to_string(options_.algorithm);
     if (*info.environment != '\0') provenance.details["environment"] = info.environment;
     return provenance;
   }
@@ -237,6 +252,30 @@ private:
 
 Evaluator cuda_evaluator(const CudaOptions& options) {
   return Evaluator(std::make_shared<const CudaEvaluator>(options));
+}
+
+std::vector<std::string> cuda_algorithms(const CudaOptions& options, std::int64_t m, std::int64_t k, std::int64_t n) {
+  const std::unique_ptr<Device> device = open_device(options.device);
+  driftbound_product product{};
+  product.m = m;
+  product.k = k;
+  product.n = n;
+  const MatrixStrides a = matrix_strides(m, k, k, 1), b = matrix_strides(k, n, n, 1);
+  product.a_row = a.row;
+  product.a_col = a.col;
+  product.b_row = b.row;
+  product.b_col = b.col;
+  std::vector<driftbound_algorithm> found(DRIFTBOUND_DEVICE_MAX_ALGORITHMS);
+  std::int32_t count = 0;
+  try {
+    device->call(device->functions().algorithms, gemm_mode(options), &product, found.data(), &count);
+  } catch (const DeviceFailure& failure) {
+    throw_failure(failure, device->info(), "the list of algorithms");
+  }
+  found.resize(static_cast<std::size_t>(count));
+  std::vector<std::string> words;
+  for (const driftbound_algorithm& one : found) words.push_back(words_for(one));
+  return words;
 }
 
 }  // namespace driftbound

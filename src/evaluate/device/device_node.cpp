@@ -37,12 +37,13 @@ template <class Real>
 class DeviceNode {
 public:
   DeviceNode(const Program& program, std::size_t node, const DeviceRules& rules, Device& device,
-             DeviceValues<Real>& values)
+             DeviceValues<Real>& values, const UseOfAlgorithm& used)
       : program_(program),
         node_(program.nodes()[node]),
         rules_(rules),
         device_(device),
         values_(values),
+        used_(used),
         shape_(program.shape(node_.output)) {}
 
   DeviceTensor operator()(const op::Gemm& gemm) {
@@ -291,6 +292,12 @@ private:
   }
 
   void multiply(const driftbound_product& task) {
+    if (rules_.product == CudaProduct::by_algorithm) {
+      driftbound_algorithm algorithm{};
+      device_.call(device_.functions().gemm_by, rules_.mode, &task, rules_.algorithm, &algorithm);
+      used_(algorithm);
+      return;
+    }
     if (rules_.product != CudaProduct::ordered) {
       device_.call(device_.functions().gemm, rules_.mode, &task);
       return;
@@ -315,6 +322,7 @@ private:
   const DeviceRules& rules_;
   Device& device_;
   DeviceValues<Real>& values_;
+  const UseOfAlgorithm& used_;
   const Shape& shape_;
 };
 
@@ -323,6 +331,7 @@ private:
 DeviceRules device_rules(const CudaOptions& options, const ArithmeticModel& arithmetic) {
   DeviceRules rules;
   rules.product = options.product;
+  rules.algorithm = options.algorithm;
   rules.order = options.order;
   rules.arithmetic = arithmetic;
   const bool is_ordered = options.product == CudaProduct::ordered;
@@ -348,8 +357,8 @@ DeviceTensor rounded_on_device(const DeviceTensor& x, FormatId target, const Dev
 
 template <class Real>
 DeviceTensor evaluate_on_device(const Program& program, std::size_t node, const DeviceRules& rules, Device& device,
-                                DeviceValues<Real>& values) {
-  return std::visit(DeviceNode<Real>(program, node, rules, device, values), program.nodes()[node].op);
+                                DeviceValues<Real>& values, const UseOfAlgorithm& used) {
+  return std::visit(DeviceNode<Real>(program, node, rules, device, values, used), program.nodes()[node].op);
 }
 
 template DeviceTensor rounded_on_device<float>(const DeviceTensor&, FormatId, const DeviceRules&, Device&,
@@ -357,8 +366,8 @@ template DeviceTensor rounded_on_device<float>(const DeviceTensor&, FormatId, co
 template DeviceTensor rounded_on_device<double>(const DeviceTensor&, FormatId, const DeviceRules&, Device&,
                                                 DeviceValues<double>&);
 template DeviceTensor evaluate_on_device<float>(const Program&, std::size_t, const DeviceRules&, Device&,
-                                                DeviceValues<float>&);
+                                                DeviceValues<float>&, const UseOfAlgorithm&);
 template DeviceTensor evaluate_on_device<double>(const Program&, std::size_t, const DeviceRules&, Device&,
-                                                 DeviceValues<double>&);
+                                                 DeviceValues<double>&, const UseOfAlgorithm&);
 
 }  // namespace driftbound::device

@@ -14,8 +14,9 @@
 #include <stdint.h>
 
 /* Counts up with every change of this file; a module of another number is refused. */
-#define DRIFTBOUND_DEVICE_INTERFACE 4u
+#define DRIFTBOUND_DEVICE_INTERFACE 5u
 #define DRIFTBOUND_DEVICE_MAX_RANK 12
+#define DRIFTBOUND_DEVICE_MAX_ALGORITHMS 32
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,9 +67,9 @@ typedef enum driftbound_unary {
   DRIFTBOUND_FLOOR = 20,
   DRIFTBOUND_CEIL = 21,
   DRIFTBOUND_SIGN = 22,
-  DRIFTBOUND_POW = 23,             /* x^parameter */
-  DRIFTBOUND_RAISE = 24,           /* parameter for x below it */
-  DRIFTBOUND_LOWER = 25,           /* parameter for x above it */
+  DRIFTBOUND_POW = 23,              /* x^parameter */
+  DRIFTBOUND_RAISE = 24,            /* parameter for x below it */
+  DRIFTBOUND_LOWER = 25,            /* parameter for x above it */
   DRIFTBOUND_THRESHOLDED_RELU = 26, /* parameter: alpha */
   DRIFTBOUND_ROUND = 27             /* to the nearest integer, the even one of two */
 } driftbound_unary;
@@ -135,6 +136,28 @@ typedef struct driftbound_product {
   void* c;
 } driftbound_product;
 
+/* How the sums of the parts of a split inner dimension are added. */
+typedef enum driftbound_split_reduction {
+  DRIFTBOUND_SPLIT_NONE = 0,           /* it is not split, or the algorithm does not say */
+  DRIFTBOUND_SPLIT_IN_PLACE = 1,       /* in the result, one after the other */
+  DRIFTBOUND_SPLIT_IN_SUM_TYPE = 2,    /* in the type of the sums, by a step of its own */
+  DRIFTBOUND_SPLIT_IN_RESULT_TYPE = 3, /* rounded to the type of the result before, by a step of its own */
+  DRIFTBOUND_SPLIT_OTHER = 4
+} driftbound_split_reduction;
+
+/* An algorithm of the vendor's product, as the vendor's library describes it. The names are the library's; "" where it
+ * has none. */
+typedef struct driftbound_algorithm {
+  int32_t id;
+  char tile[24];    /* "128x64": elements of the vendor's result, the transpose of C, that are computed together */
+  char stages[24];  /* "32x3": length of the inner dimension that is loaded at once, and such loads on the way */
+  char cluster[24]; /* "2x1x1" */
+  int32_t split_k;  /* parts of the inner dimension that are added up apart; 0, 1: one */
+  driftbound_split_reduction reduction;
+  uint32_t swizzle, custom;
+  uint64_t workspace_bytes;
+} driftbound_algorithm;
+
 typedef struct driftbound_device_functions {
   uint32_t interface_version; /* DRIFTBOUND_DEVICE_INTERFACE */
 
@@ -196,6 +219,16 @@ typedef struct driftbound_device_functions {
 
   /* The vendor's product. For A one of a_row, a_col is 1, likewise for B; else UNSUPPORTED. */
   int (*gemm)(driftbound_device* device, driftbound_gemm_mode mode, const driftbound_product* product);
+
+  /* The algorithms that the vendor's library offers for a product, the one that it expects to be the fastest first;
+   * `found` has room for DRIFTBOUND_DEVICE_MAX_ALGORITHMS. Of A, B and C the alignment alone counts: NULL is aligned. */
+  int (*algorithms)(driftbound_device* device, driftbound_gemm_mode mode, const driftbound_product* product,
+                    driftbound_algorithm* found, int32_t* count);
+
+  /* The vendor's product by one of these, numbered from 0 on, which `used` describes; UNSUPPORTED where there is none
+   * of this number. Strides as of gemm. */
+  int (*gemm_by)(driftbound_device* device, driftbound_gemm_mode mode, const driftbound_product* product,
+                 int32_t algorithm, driftbound_algorithm* used);
 
   /* Our own product in its declared order, the same bits for every m: chains of `chain` products, the first product
    * rounded, further ones fused where `fused`, their sums added one after the other; chain 0: pairwise. */

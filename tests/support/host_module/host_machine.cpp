@@ -1,6 +1,8 @@
 #include "support/host_module/host_machine.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,6 +49,48 @@ void multiply_on_tensor_core(const driftbound_product& p, const test::TensorCore
           unit, 0.0f, p.k, [&](std::int64_t k) { return value(a[i * p.a_row + k * p.a_col]); },
           [&](std::int64_t k) { return value(b[k * p.b_row + j * p.b_col]); });
     }
+  }
+}
+
+/// In the vendor's modes.
+void multiply(driftbound_gemm_mode mode, const driftbound_product& product) {
+  const auto as_tf32 = [](float x) { return narrow::rounded(x, narrow::tf32); };
+  switch (mode) {
+    case DRIFTBOUND_GEMM_F32:
+    case DRIFTBOUND_GEMM_F32_PEDANTIC:
+      multiply_in_sequence<float>(product);
+      break;
+    case DRIFTBOUND_GEMM_F64:
+    case DRIFTBOUND_GEMM_F64_PEDANTIC:
+      multiply_in_sequence<double>(product);
+      break;
+    case DRIFTBOUND_GEMM_TF32:
+      multiply_on_tensor_core<float>(product, {25, 8, -126}, as_tf32);
+      break;
+    case DRIFTBOUND_GEMM_BF16:
+      multiply_on_tensor_core<std::uint16_t>(product, {25, 16, -126}, narrow::from_bf16);
+      break;
+    case DRIFTBOUND_GEMM_FP16:
+      multiply_on_tensor_core<std::uint16_t>(product, {25, 16, -14}, narrow::from_fp16);
+      break;
+  }
+}
+
+/// Parts of K apart, then their sums one after the other.
+template <class Real>
+void multiply_in_parts(driftbound_gemm_mode mode, const driftbound_product& product, std::int32_t parts) {
+  const std::size_t width = mode == DRIFTBOUND_GEMM_BF16 || mode == DRIFTBOUND_GEMM_FP16 ? 2 : sizeof(Real);
+  const std::int64_t length = (product.k + parts - 1) / parts, size = product.m * product.n;
+  std::vector<Real> part(static_cast<std::size_t>(size));
+  auto* const c = static_cast<Real*>(product.c);
+  for (std::int64_t first = 0; first < product.k; first += length) {
+    driftbound_product of_part = product;
+    of_part.k = std::min(length, product.k - first);
+    of_part.a = static_cast<const std::byte*>(product.a) + static_cast<std::size_t>(first * product.a_col) * width;
+    of_part.b = static_cast<const std::byte*>(product.b) + static_cast<std::size_t>(first * product.b_row) * width;
+    of_part.c = part.data();
+    multiply(mode, of_part);
+    for (std::size_t i = 0; i < part.size(); ++i) c[i] = first == 0 ? part[i] : c[i] + part[i];
   }
 }
 
@@ -138,27 +182,40 @@ void HostMachine::download(void* to, const void* from, std::uint64_t bytes) {
 void HostMachine::gemm(driftbound_gemm_mode mode, const driftbound_product& product) {
   require_unit_stride(product.a_row, product.a_col);
   require_unit_stride(product.b_row, product.b_col);
-  const auto as_tf32 = [](float x) { return narrow::rounded(x, narrow::tf32); };
-  switch (mode) {
-    case DRIFTBOUND_GEMM_F32:
-    case DRIFTBOUND_GEMM_F32_PEDANTIC:
-      multiply_in_sequence<float>(product);
-      break;
-    case DRIFTBOUND_GEMM_F64:
-    case DRIFTBOUND_GEMM_F64_PEDANTIC:
-      multiply_in_sequence<double>(product);
-      break;
-    case DRIFTBOUND_GEMM_TF32:
-      multiply_on_tensor_core<float>(product, {25, 8, -126}, as_tf32);
-      break;
-    case DRIFTBOUND_GEMM_BF16:
-      multiply_on_tensor_core<std::uint16_t>(product, {25, 16, -126}, narrow::from_bf16);
-      break;
-    case DRIFTBOUND_GEMM_FP16:
-      multiply_on_tensor_core<std::uint16_t>(product, {25, 16, -14}, narrow::from_fp16);
-      break;
-  }
+  multiply(mode, product);
   disturb_bits(product.c);
+}
+
+std::vector<driftbound_algorithm> HostMachine::algorithms(driftbound_gemm_mode,
+                                                          const driftbound_product& product) const {
+  std::vector<driftbound_algorithm> all;
+  for (const std::int32_t parts : {1, 2, 4}) {
+    if (parts > product.k) break;
+    driftbound_algorithm algorithm{};
+    algorithm.id = 20 + parts;
+    set_text(algorithm.tile, "64x64");
+    set_text(algorithm.stages, "32x3");
+    algorithm.split_k = parts;
+    algorithm.reduction = parts > 1 ? DRIFTBOUND_SPLIT_IN_SUM_TYPE : DRIFTBOUND_SPLIT_NONE;
+    algorithm.workspace_bytes = parts > 1 ? static_cast<std::uint64_t>(parts * product.m * product.n) * 4 : 0;
+    all.push_back(algorithm);
+  }
+  return all;
+}
+
+driftbound_algorithm HostMachine::gemm_by(driftbound_gemm_mode mode, const driftbound_product& product,
+                                          std::int32_t algorithm) {
+  require_unit_stride(product.a_row, product.a_col);
+  require_unit_stride(product.b_row, product.b_col);
+  const std::vector<driftbound_algorithm> all = algorithms(mode, product);
+  require_algorithm(algorithm, all.size());
+  const driftbound_algorithm& chosen = all[static_cast<std::size_t>(algorithm)];
+  if (mode == DRIFTBOUND_GEMM_F64 || mode == DRIFTBOUND_GEMM_F64_PEDANTIC)
+    multiply_in_parts<double>(mode, product, chosen.split_k);
+  else
+    multiply_in_parts<float>(mode, product, chosen.split_k);
+  disturb_bits(product.c);
+  return chosen;
 }
 
 std::uint64_t HostMachine::live_bytes() {

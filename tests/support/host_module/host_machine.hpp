@@ -39,6 +39,10 @@ public:
   void download(void* to, const void* from, std::uint64_t bytes);
   void synchronize() {}
   void gemm(driftbound_gemm_mode mode, const driftbound_product& product);
+  /// The product in one part, in 2 and in 4 parts of K that are added one after the other: as many as there are terms
+  /// for.
+  std::vector<driftbound_algorithm> algorithms(driftbound_gemm_mode mode, const driftbound_product& product) const;
+  driftbound_algorithm gemm_by(driftbound_gemm_mode mode, const driftbound_product& product, std::int32_t algorithm);
 
   template <class F>
   void for_each(std::int64_t count, const F& f) {
