@@ -23,17 +23,22 @@ static int complain(void) {
   return 1;
 }
 
-/* What the loop does, in words. */
-static int print_what_is_found(void) {
-  int64_t calls = 0;
+static driftbound_probe_request four_sums(int64_t* calls) {
   driftbound_probe_request request = driftbound_probe_defaults();
-  const driftbound_probe_answer* answer;
   request.multiply = multiply;
-  request.context = &calls;
+  request.context = calls;
   request.name = "four sums";
   request.m = 16;
   request.k = 64;
   request.n = 2;
+  return request;
+}
+
+/* What the loop does, in words. */
+static int print_what_is_found(void) {
+  int64_t calls = 0;
+  driftbound_probe_request request = four_sums(&calls);
+  const driftbound_probe_answer* answer;
   if (driftbound_probe(&request, &answer) != DRIFTBOUND_OK) return complain();
   printf("%s\n", answer->summary);
   printf("order %s, height %d, calls were counted: %s\n", answer->shapes[0].order, (int)answer->shapes[0].height,
@@ -45,14 +50,8 @@ static int print_what_is_found(void) {
 /* A test that expects another order fails, and says what was found. */
 static int print_a_difference(void) {
   int64_t calls = 0;
-  driftbound_probe_request request = driftbound_probe_defaults();
+  driftbound_probe_request request = four_sums(&calls);
   const driftbound_probe_answer* answer;
-  request.multiply = multiply;
-  request.context = &calls;
-  request.name = "four sums";
-  request.m = 16;
-  request.k = 64;
-  request.n = 2;
   request.expect = "sequential";
   if (driftbound_probe(&request, &answer) != DRIFTBOUND_NOT_CONFIRMED) return complain();
   printf("%s: %s\n", answer->verdict == DRIFTBOUND_PROBE_DIFFERS ? "differs" : "other", answer->summary);
