@@ -69,7 +69,7 @@ std::string result_text(const ProbedResult& result) {
 }
 
 std::string sums_text(const SumRounding& sums) {
-  if (sums.is_hidden && sums.precision >= 24) return "not seen behind the rounding of results";
+  if (sums.is_hidden && sums.precision >= 24) return "not seen: results are rounded, or operands show too few bits";
   return fmt::format("{} bits, {}", sums.precision, sums.rounding ? words_of(*sums.rounding) : "rounding not seen");
 }
 

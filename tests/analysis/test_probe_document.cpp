@@ -49,7 +49,7 @@ TEST_CASE("what a probe found is said in words and in JSON") {
   CHECK(contains(text, "15 elements, the first at [0, 0]: 8 terms added in steps of 4, from left to right"));
   CHECK(contains(text, "cut 25 bits behind the largest addend"));
   CHECK(contains(text, "fp16, rounded toward zero"));
-  CHECK(contains(text, "not seen behind the rounding of results"));
+  CHECK(contains(text, "not seen: results are rounded, or operands show too few bits"));
   CHECK(contains(text, "no tree. not looked for"));
   CHECK(document.exit_status == 1);
   const auto json = nlohmann::json::parse(to_json(document));
@@ -165,7 +165,7 @@ TEST_CASE("the kernel that a simulated matrix unit declares is what is found, an
         CHECK(report.differences(probed).empty());
         if (n > 2) CHECK_MESSAGE(contains(headline, "AS DECLARED"), headline);  // sums of two do not tell steps
         CHECK(to_string(findings.order) == order);
-        CHECK(to_string(arithmetic_of(findings, "unit").order) == order);
+        if (n > 2) CHECK(to_string(arithmetic_of(findings, "unit").order) == order);
         if (n < 300) continue;
         for (const char* other : {"sequential", "split-k:4", "split-k:3", "blocked:64", "blocked:128", "pairwise"}) {
           report.expected = parse_summation_order(other);

@@ -51,7 +51,8 @@ struct ProbedReading {
 struct SumRounding {
   int precision = 24;                ///< significand bits of a sum that are kept
   std::optional<Rounding> rounding;  ///< empty: it could not be seen
-  /// The rounding is hidden by that of results; so are the bits, unless they are fewer than those of a float32.
+  /// The rounding is hidden by that of results, or operands have too few bits to show it; so are the bits, unless they are
+  /// fewer than those of a float32.
   bool is_hidden = false;
 };
 

@@ -154,6 +154,8 @@ std::vector<std::pair<std::int64_t, std::int64_t>> products_with_siblings(const 
 SumRounding rounding_at(Caller& caller, const ProbedClass& probed, const TreeIndex& index, std::int64_t node) {
   SumRounding sums;
   sums.precision = precision_of_sum(caller, probed, index, node);
+  const bool keeps_all = sums.precision > bits_behind(probed);
+  if (keeps_all && sums.precision < 24) return {24, std::nullopt, true};
   const std::vector<std::int64_t>& children = index.children(node);
   const int unit = base_exponent(probed) + 1 - sums.precision;
   if (unit > probed.reading.lowest_power)
