@@ -25,6 +25,8 @@ const RegionOptions& checked(const RegionOptions& options) {
   if (options.threads < 1) throw InvalidArgument("regions: at least one thread is needed");
   if (options.symbols < -1 || options.symbols > 4096)
     throw InvalidArgument("regions: the number of symbols is not between 0 and 4096, nor -1");
+  if (options.refined_radii < 0 || options.refined_radii > 4096)
+    throw InvalidArgument("regions: the number of refined radii is not between 0 and 4096");
   return options;
 }
 
@@ -162,9 +164,9 @@ private:
                Ranges& ranges) const {
     const std::size_t d = network_.dimension(), cells = std::min(region::cell_lanes, boxes.size() - first);
     const auto ask = [&](bool rounding) {
-      network_.enclose(std::span(boxes.lower).subspan(first * d, cells * d),
-                       std::span(boxes.upper).subspan(first * d, cells * d), {options_.gradients, rounding}, block,
-                       answers);
+      network_.enclose(
+          std::span(boxes.lower).subspan(first * d, cells * d), std::span(boxes.upper).subspan(first * d, cells * d),
+          {options_.gradients, rounding, static_cast<std::size_t>(options_.refined_radii)}, block, answers);
     };
     const auto is_known = [](double lower) { return std::isfinite(lower); };
     ask(options_.rounding);
