@@ -33,7 +33,9 @@ struct Boxes {
 
 /// What is known of f over one box.
 struct Range {
-  Interval value = Interval::whole();  ///< holds f(x) for every real point x of the box
+  /// Holds f(x) for every real point x of the box; with infinite ends where numbers of the network may leave the range of
+  /// doubles.
+  Interval value = Interval::whole();
   /// One interval a coordinate: together they hold Clarke's generalised gradient of f at every point of the box, which
   /// is the gradient wherever f is continuously differentiable. Empty unless asked for.
   std::vector<Interval> gradient;

@@ -71,6 +71,8 @@ public:
   V symbol(std::size_t k) const { return V::load(symbol_row(k)); }
   V deviation() const { return V::load(radii_ + deviation_row * lanes); }
   V size() const { return V::load(radii_ + size_row * lanes); }
+  /// Of the exact value and of every run.
+  V run_size() const { return size() + rounding(); }
   V rounding() const { return has_rounding() ? V::load(radii_ + shape_.rounding_row() * lanes) : V(0.0); }
   V steepness() const { return V::load(radii_ + steepness_row * lanes); }
   V residual(std::size_t j) const { return V::load(radii_ + (residual_row + j) * lanes); }
@@ -103,7 +105,7 @@ public:
 
   /// Sets what follows from the other rows: X, and T and the derivatives' bounds.
   void complete() const {
-    const V size = magnitude(middle()) + away() + rounding();
+    const V size = magnitude(middle()) + away();
     (size * (1.0 + 0x1p-46)).store(radii_ + size_row * lanes);
     if (!has_gradient()) return;
     V steepest(0.0);
@@ -181,18 +183,19 @@ void dense(const CellShape& shape, const CellKernels::Layer& layer, const CellKe
     const double bias = layer.bias[i];
     const V total = (y.size() + __builtin_fabs(bias)) * (1.0 + error) + tiny;
     const V added = total * error;
+    const V run_total = (total + y.rounding()) * (1.0 + error);
     V lost(0.0);
     y.set_middle(y.middle() + bias);
     y.set_deviation(y.deviation() * (1.0 + error) + added);
     if (y.has_rounding()) {
       const V by_norm = V::load(terms.norm) * layer.weight_norms[i] + tiny;
       const V moved = smaller(y.rounding(), by_norm) * (1.0 + error);
-      const V exact = smaller((magnitude(y.middle()) + y.away() + moved) * (1.0 + 0x1p-46), total);
+      const V exact = smaller((magnitude(y.middle()) + y.away() + moved) * (1.0 + 0x1p-46), run_total);
       const V both = V::load(terms.squares + i * lanes), difference = V::load(terms.signed_squares + i * lanes);
       const V of_one_sign = (both * (1.0 + 2.0 * error) + magnitude(difference)) * 0.5;
       const V squares = (of_one_sign + bias * bias) * (1.0 + error) + tiny;
       const V leaves = V::load(terms.count) + (bias == 0.0 ? 0.0 : 1.0);
-      lost = lost_by_sums(total, exact, squares, leaves, static_cast<double>(layer.inputs));
+      lost = lost_by_sums(run_total, exact, squares, leaves, static_cast<double>(layer.inputs));
       y.set_rounding(moved + lost);
     }
     if (y.has_gradient()) {
@@ -202,7 +205,7 @@ void dense(const CellShape& shape, const CellKernels::Layer& layer, const CellKe
     }
     y.complete();
     store(sources.added, i, added + total * back);
-    store(sources.lost, i, lost + total * back);
+    store(sources.lost, i, lost + run_total * back);
   }
 }
 
@@ -276,7 +279,7 @@ void squares(const CellShape& shape, CellValues operand, double* sums, double* d
     const V most = larger(x.middle() + half, V(0.0)), least = larger(half - x.middle(), V(0.0));
     store(sums, i, most * most + least * least);
     store(differences, i, most * most - least * least);
-    not_zero += where(x.size() > 0.0, V(1.0), V(0.0));
+    not_zero += where(x.run_size() > 0.0, V(1.0), V(0.0));
   }
   not_zero.store(count);
 }
@@ -348,7 +351,7 @@ void piecewise(const CellShape& shape, CellValues operand, const double* kinks, 
     const V steepest = (magnitude(slope) + spread) * (1.0 + 4.0 * u);
     V lost(0.0);
     if (x.has_rounding() && loss != 0.0)
-      lost = (kink == 0.0 ? x.size() : scale + run) * (loss * (1.0 + 0x1p-40)) + tiny_float;
+      lost = (kink == 0.0 ? x.run_size() : scale + run) * (loss * (1.0 + 0x1p-40)) + tiny_float;
     y.set_deviation(magnitude(slope) * x.deviation() * (1.0 + 4.0 * u));
     y.set_rounding(steepest * run + lost);
     store(slopes.slope, i, slope);
@@ -394,7 +397,7 @@ void sum(const CellShape& shape, CellValues first, CellValues second, double sig
     const V run = a.rounding() + b.rounding();
     if (y.has_rounding()) {
       const V most = magnitude(y.middle()) + y.away() + added + run;
-      lost = where((a.size() > 0.0) & (b.size() > 0.0), lost_by_rounding(most), V(0.0));  // + 0 is exact
+      lost = where((a.run_size() > 0.0) & (b.run_size() > 0.0), lost_by_rounding(most), V(0.0));  // + 0 is exact
     }
     y.set_rounding(run + lost);
     store(slopes_a.slope, i, V(1.0));
@@ -467,8 +470,8 @@ void product_of_values(const CellShape& shape, CellValues first, CellValues seco
             spread_b = (reach_a + a.rounding()) * (1.0 + 4.0 * u);
     V lost(0.0), rounding(0.0);
     if (y.has_rounding()) {
-      lost = lost_by_rounding(size) + tiny_float;
-      rounding = b.size() * a.rounding() + a.size() * b.rounding() + lost;
+      lost = lost_by_rounding(a.run_size() * b.run_size()) + tiny_float;
+      rounding = b.run_size() * a.rounding() + a.size() * b.rounding() + lost;
     }
     y.set_deviation(magnitude(c_b) * a.deviation() + magnitude(c_a) * b.deviation());
     y.set_rounding(rounding);
@@ -584,7 +587,8 @@ Coarse coarse_of(const BentFunction& f, const Ends& range) {
   }
   const V upper = most + f.ends[1];
   const V lower = f.is_rectifier ? where(is_straight(f, range, V(0.0)), V(-0x1p-47), V(f.ends[0])) : V(f.ends[0]);
-  const V slack = (magnitude(range.lower) + magnitude(range.upper) + magnitude(upper) + magnitude(lower)) * (32.0 * u);
+  const V reach = f.is_rectifier ? magnitude(range.lower) + magnitude(range.upper) : V(0.0);  // else the slope is 0
+  const V slack = (reach + magnitude(upper) + magnitude(lower)) * (32.0 * u);
   return {slope, (upper + lower) * 0.5, (upper - lower) * 0.5 + slack};
 }
 
@@ -663,10 +667,10 @@ void function(const CellShape& shape, CellValues operand, const BentFunction& f,
     V lost(0.0);
     if (x.has_rounding()) {
       const V value = magnitude(y.middle()) + y.away() + bend + furthest * run;
-      lost =
-          (value * f.units.relative + x.size() * f.units.of_argument + f.units.absolute) * (u_float * (1.0 + 0x1p-10)) +
-          tiny_float;
-      lost = where((value < 0x1p126) & (x.size() <= f.largest_run), lost, V(infinity));
+      lost = (value * f.units.relative + x.run_size() * f.units.of_argument + f.units.absolute) *
+                 (u_float * (1.0 + 0x1p-10)) +
+             tiny_float;
+      lost = where((value < 0x1p126) & (x.run_size() <= f.largest_run), lost, V(infinity));
     }
     y.set_rounding(furthest * run + lost);
     store(slopes.slope, i, used);

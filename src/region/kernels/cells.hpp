@@ -41,8 +41,8 @@ struct CellShape {
 /// Features of a value, one after the other. With x_0 the middle of a cell the exact value is c + t (x - x_0) + s e up to r,
 /// all |e_k| <= 1 and the same for all features of all values.
 /// affine: the rows c, t_1 ... t_d, s_1 ...
-/// radii:  the rows r, X, T, R_1 ... R_d, E as far as they are kept: X >= |value| + E, T >= |derivative| for every
-///         coordinate; R_j is the part of the radius of the j-th derivative that no symbol carries; E bounds what a
+/// radii:  the rows r, X, T, R_1 ... R_d, E as far as they are kept: X >= |value|, T >= |derivative| for every coordinate;
+///         R_j is the part of the radius of the j-th derivative that no symbol carries; E bounds what a
 ///         float32 run is off by
 /// steep:  one row a coordinate: T_j >= |j-th derivative|, where gradients are asked for
 struct CellValues {
@@ -158,7 +158,7 @@ struct CellKernels {
   using Clear = void (*)(const CellShape& shape, CellValues x, std::size_t first, std::size_t n);
   Clear clear;
   /// With p and q the squares of the largest and of the smallest number that x is in a cell or a float32 run there, 0 where
-  /// that has the other sign: p + q, p - q, and one row, the number of features with X > 0.
+  /// that has the other sign: p + q, p - q, and one row, the number of features with X + E > 0.
   using Squares = void (*)(const CellShape& shape, CellValues x, double* sums, double* differences, double* count,
                            std::size_t n);
   Squares squares;
