@@ -216,6 +216,49 @@ private:
   double sign_;
 };
 
+/// The larger one of two values, or the smaller one. What its slopes may be off by counts once, for the difference.
+class Extremum final : public CellWork {
+public:
+  explicit Extremum(double sign) : sign_(sign) {}
+
+  void forward(const Place& place, CellBlock& block) const override {
+    for (std::size_t slot = 0; slot < 2; ++slot) prepare(place, slot, place.features, block);
+    const CellValues a = block.values(place.reads[0]), b = block.values(place.reads[1]), y = block.values(place.writes),
+                     difference = block.values(place.writes + place.features);
+    const CellSources sources = block.sources(place.writes);
+    const CellKernels::ExtremumSlopes slopes{slopes_of(place, 0, block), slopes_of(place, 1, block),
+                                             slopes_of(place, 2, block)};
+    kernels().extremum(block.shape, a, b, sign_, y, difference, slopes, sources, place.features);
+    const CellKernels::Operand operands[3] = {{a, slopes.a}, {b, slopes.b}, {difference, slopes.difference}};
+    kernels().complete(block.shape, operands, 3, y, sources, place.features);
+    if (!block.shape.has_rounding) return;
+    const CellKernels::NormSource norms[2] = {{block.row(block.norms, place.owners[0]), nullptr, 1.0},
+                                              {block.row(block.norms, place.owners[1]), nullptr, 1.0}};
+    kernels().norm(block.shape, norms, 2, y, sources.lost, block.row(block.norms, place.writes), place.features);
+  }
+  void backward(const Place& place, CellBlock& block) const override {
+    add_sources(place, block);
+    const auto slope_back = [&](std::size_t feature, std::size_t slot) {
+      kernels().slope_back(block.shape, block.row(block.g, place.writes), block.values(feature),
+                           slopes_of(place, slot, block), block.adjoint.data(), block.totals(), place.features);
+    };
+    slope_back(place.writes + place.features, 2);
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      slope_back(place.reads[slot], slot);
+      hand_on(block, place.reads[slot], place.is_alone[slot], place.features);
+    }
+  }
+  void describe(std::string& text) const override { append(text, "extremum", {std::vector{sign_}}); }
+  std::size_t spare_features() const override { return 1; }
+  std::size_t slots(const Place&) const override { return 3; }
+
+private:
+  static CellSlopes slopes_of(const Place& place, std::size_t slot, CellBlock& block) {
+    return block.slopes(place.slopes + slot * place.features);
+  }
+  double sign_;
+};
+
 class Function final : public ByElements {
 public:
   explicit Function(CellFunction function) : function_(std::move(function)) {}
@@ -340,9 +383,9 @@ public:
       case Operation::multiply:
         return pair("product", kernels().product_of_values, 1.0, size);
       case Operation::maximum:
-        return pair("extremum", kernels().extremum, 1.0, size);
+        return placed(std::make_unique<Extremum>(1.0), size);
       case Operation::minimum:
-        return pair("extremum", kernels().extremum, -1.0, size);
+        return placed(std::make_unique<Extremum>(-1.0), size);
       default:
         return nullptr;
     }
@@ -459,8 +502,8 @@ std::string CellNetwork::fingerprint() const {
 
 void CellNetwork::add(std::unique_ptr<const CellWork> work, CellWork::Place place) {
   place.slopes = slopes_;
-  features_ += place.features;
-  slopes_ += place.reads.size() <= 2 ? place.reads.size() * place.features : 0;
+  features_ += place.features * (1 + work->spare_features());
+  slopes_ += work->slots(place) * place.features;
   widest_ = std::max(widest_, place.features);
   steps_.push_back({std::move(work), std::move(place)});
 }

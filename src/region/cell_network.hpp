@@ -62,6 +62,9 @@ public:
   /// Appends what the step computes: a name, and its numbers.
   virtual void describe(std::string& text) const = 0;
   virtual bool is_linear_in_pieces() const { return true; }
+  /// Rows of features that the step needs behind those of its value, for each of these, and of slopes.
+  virtual std::size_t spare_features() const { return 0; }
+  virtual std::size_t slots(const Place& place) const { return place.reads.size() <= 2 ? place.reads.size() : 0; }
 };
 
 /// What is asked of cells.

@@ -319,6 +319,31 @@ TEST_CASE("a refined bound of rounding inside a network is that of the network w
   CHECK(without < 0.9);
 }
 
+TEST_CASE("the gradient of the larger one of two values is a mean of theirs") {
+  // At every kink the gradients that count are the means of (3, -2, 1) and (5, -1, -4).
+  for (const bool is_largest : {true, false}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, ""}, {3, ""}});
+    const auto product = [&](const char* name, std::vector<float> w) {
+      return graph.add_node(std::string(name) + "x", op::MatMul{},
+                            {x, graph.add_constant(name, StoredTensor::from(Tensor<float>({3, 1}, std::move(w))))});
+    };
+    const ValueId a = product("a", {3, -2, 1}), b = product("b", {5, -1, -4});
+    graph.outputs = {is_largest ? graph.add_node("y", op::Max{}, {a, b}) : graph.add_node("y", op::Min{}, {a, b})};
+    for (const int symbols : {0, 32}) {
+      RegionOptions options;
+      options.symbols = symbols;
+      const Range range = RegionEvaluator(graph, options).range(Box{{-1, -1, -1}, {2, 2, 2}});
+      const std::array<Interval, 3> hull = {Interval(3, 5), Interval(-2, -1), Interval(-4, 1)};
+      for (std::size_t j = 0; j < 3; ++j) {
+        CHECK(range.gradient[j].contains(hull[j]));
+        // Wider by what the chord's slope differs from a half.
+        CHECK(range.gradient[j].width().value() <= 1.5 * hull[j].width().value());
+      }
+    }
+  }
+}
+
 TEST_CASE("what is 0 all over a cell rounds nothing") {
   // Three of four operands of the sum are rectified to 0: one product is left.
   Graph graph;

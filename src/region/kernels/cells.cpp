@@ -421,11 +421,24 @@ Ends ends_of_difference(const CellShape& shape, const Feature& a, const Feature&
   return {c - half, c + half};
 }
 
+void set_difference(const CellShape& shape, const Feature& a, const Feature& b, const Feature& y) {
+  y.set_middle(a.middle() - b.middle());
+  for (std::size_t j = 0; j < shape.dimension; ++j) y.set_tangent(j, a.tangent(j) - b.tangent(j));
+  for (std::size_t k = 0; k < shape.used; ++k) y.set_symbol(k, a.symbol(k) - b.symbol(k));
+  y.set_deviation(a.deviation() + b.deviation() + (a.size() + b.size()) * (4.0 * u));
+  y.set_rounding(a.rounding() + b.rounding());
+  if (shape.has_gradient)
+    for (std::size_t j = 0; j < shape.dimension; ++j)
+      y.set_residual(j, a.residual(j) + b.residual(j) + (a.steep(j) + b.steep(j)) * (4.0 * u));
+  y.complete();
+}
+
 /// max(a, b) = b + rectifier(a - b), min(a, b) = b - rectifier(b - a).
 void extremum(const CellShape& shape, CellValues first, CellValues second, double sign, CellValues result,
-              CellSlopes slopes_a, CellSlopes slopes_b, CellSources sources, std::size_t n) {
+              CellValues difference, const CellKernels::ExtremumSlopes& slopes, CellSources sources, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const Feature a(shape, first, i), b(shape, second, i), y(shape, result, i);
+    set_difference(shape, a, b, Feature(shape, difference, i));
     const Ends ends = ends_of_difference(shape, a, b);
     const V lower = sign > 0.0 ? ends.lower : -ends.upper, upper = sign > 0.0 ? ends.upper : -ends.lower;
     const auto is_a = lower >= 0.0, is_b = upper <= 0.0;
@@ -442,10 +455,12 @@ void extremum(const CellShape& shape, CellValues first, CellValues second, doubl
     const V spread = where(stays, V(0.0), larger(slope, rest) * (1.0 + 4.0 * u));
     y.set_deviation(slope * a.deviation() + rest * b.deviation());
     y.set_rounding(larger(a.rounding(), b.rounding()));
-    store(slopes_a.slope, i, slope);
-    store(slopes_b.slope, i, rest);
-    store(slopes_a.spread, i, spread);
-    store(slopes_b.spread, i, spread);
+    store(slopes.a.slope, i, slope);
+    store(slopes.b.slope, i, rest);
+    store(slopes.difference.slope, i, V(0.0));
+    store(slopes.a.spread, i, V(0.0));
+    store(slopes.b.spread, i, V(0.0));
+    store(slopes.difference.spread, i, spread);
     store(sources.added, i, added);
     store(sources.lost, i, V(0.0));
   }
@@ -779,8 +794,8 @@ const CellKernels DRIFTBOUND_SIMD_NAME(cells) = {DRIFTBOUND_SIMD_TARGET_NAME,
                                                  &piecewise,
                                                  &scale,
                                                  &sum,
-                                                 &extremum,
                                                  &product_of_values,
+                                                 &extremum,
                                                  &sample,
                                                  &function,
                                                  &complete,

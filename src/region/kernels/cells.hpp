@@ -134,10 +134,17 @@ struct CellKernels {
   using Scale = void (*)(const CellShape& shape, CellValues x, const double* a, const double* b, double error,
                          bool rounds, CellValues y, CellSlopes slopes, CellSources sources, std::size_t n);
   Scale scale;
-  /// y = a + sign b; max(a, b) for sign = 1, min(a, b) for -1; a b
+  /// y = a + sign b; a b
   using Pair = void (*)(const CellShape& shape, CellValues a, CellValues b, double sign, CellValues y,
                         CellSlopes slopes_a, CellSlopes slopes_b, CellSources sources, std::size_t n);
-  Pair sum, extremum, product_of_values;
+  Pair sum, product_of_values;
+  /// max(a, b) for sign = 1, min(a, b) for -1, and the difference a - b, over which slopes are spread.
+  struct ExtremumSlopes {
+    CellSlopes a, b, difference;
+  };
+  using Extremum = void (*)(const CellShape& shape, CellValues a, CellValues b, double sign, CellValues y,
+                            CellValues difference, const ExtremumSlopes& slopes, CellSources sources, std::size_t n);
+  Extremum extremum;
   /// The points where a function is sampled.
   using Sample = void (*)(const CellShape& shape, CellValues x, const BentFunction& f, BentSamples samples,
                           std::size_t n);
