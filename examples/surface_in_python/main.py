@@ -74,6 +74,8 @@ def main():
         arrays = read_ply(file)
         vertices = np.stack([arrays["vertex"][axis] for axis in "xyz"], axis=1).astype(np.float64)
         faces = arrays["face"]["vertex_indices"]
+        if len(faces) == 0:
+            sys.exit("no surface: the network is not 0 anywhere in the box")
         check_by_open3d(file, vertices, faces)
     print(f"{len(vertices)} vertices, {len(faces)} triangles, {'certified' if report['certified'] else 'UNDECIDED'}")
 

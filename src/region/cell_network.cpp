@@ -85,13 +85,18 @@ public:
     kernels().product(sizes_.data(), x.radii, y.radii, outputs_, inputs_, radii, radii);
     const bool has_rounding = block.shape.has_rounding;
     if (has_rounding) {
-      kernels().squares(block.shape, x, block.squares.data(), inputs_);
-      kernels().product(squares_.data(), block.squares.data(), block.weighed_squares.data(), outputs_, inputs_,
-                        cell_lanes, cell_lanes);
+      kernels().squares(block.shape, x, block.squares.data(), block.signed_squares.data(), block.count.data(), inputs_);
+      const auto weigh = [&](const std::vector<double>& weights, const AlignedDoubles& from, AlignedDoubles& to) {
+        kernels().product(weights.data(), from.data(), to.data(), outputs_, inputs_, cell_lanes, cell_lanes);
+      };
+      weigh(squares_, block.squares, block.weighed_squares);
+      weigh(signed_squares_, block.signed_squares, block.weighed_signed_squares);
     }
     const double* const norm = block.row(block.norms, place.owners[0]);
-    kernels().dense(block.shape, {bias_.data(), norms_.data(), inputs_}, block.weighed_squares.data(), norm, y,
-                    block.sources(place.writes), block.row(block.defect, place.writes), outputs_);
+    const CellKernels::Terms terms{block.weighed_squares.data(), block.weighed_signed_squares.data(),
+                                   block.count.data(), norm};
+    kernels().dense(block.shape, {bias_.data(), norms_.data(), inputs_}, terms, y, block.sources(place.writes),
+                    block.row(block.defect, place.writes), outputs_);
     if (!has_rounding) return;
     const CellKernels::NormSource operand{norm, nullptr, norm_};
     kernels().norm(block.shape, &operand, 1, y, block.row(block.lost, place.writes),
@@ -106,6 +111,9 @@ public:
     norm_ = bounds::spectral_norm(transposed, 1).value();
     squares_.resize(weights_.size());
     std::transform(weights_.begin(), weights_.end(), squares_.begin(), [](double w) { return w * w; });
+    signed_squares_.resize(weights_.size());
+    std::transform(weights_.begin(), weights_.end(), signed_squares_.begin(),
+                   [](double w) { return w * std::fabs(w); });
   }
   void backward(const Place& place, CellBlock& block) const override {
     add_sources(place, block);
@@ -118,7 +126,7 @@ public:
 
 private:
   std::size_t inputs_, outputs_;
-  std::vector<double> weights_, sizes_, squares_, transposed_, bias_, norms_;
+  std::vector<double> weights_, sizes_, squares_, signed_squares_, transposed_, bias_, norms_;
   double norm_ = 0.0;
 };
 
@@ -174,7 +182,7 @@ private:
 class Scale final : public ByElements {
 public:
   /// No factors: 1; no shifts: 0.
-  Scale(std::vector<double> factors, std::vector<double> shifts, double error, double rounds)
+  Scale(std::vector<double> factors, std::vector<double> shifts, double error, bool rounds)
       : factors_(std::move(factors)), shifts_(std::move(shifts)), error_(error), rounds_(rounds) {}
   void run(const Place& place, CellBlock& block) const override {
     kernels().scale(block.shape, block.values(place.reads[0]), factors_.empty() ? nullptr : factors_.data(),
@@ -186,7 +194,8 @@ public:
 
 private:
   std::vector<double> factors_, shifts_;
-  double error_, rounds_;
+  double error_;
+  bool rounds_;
 };
 
 class OfPair final : public ByElements {
@@ -204,6 +213,49 @@ public:
 private:
   const char* name_;
   CellKernels::Pair loop_;
+  double sign_;
+};
+
+/// The larger one of two values, or the smaller one. What its slopes may be off by counts once, for the difference.
+class Extremum final : public CellWork {
+public:
+  explicit Extremum(double sign) : sign_(sign) {}
+
+  void forward(const Place& place, CellBlock& block) const override {
+    for (std::size_t slot = 0; slot < 2; ++slot) prepare(place, slot, place.features, block);
+    const CellValues a = block.values(place.reads[0]), b = block.values(place.reads[1]), y = block.values(place.writes),
+                     difference = block.values(place.writes + place.features);
+    const CellSources sources = block.sources(place.writes);
+    const CellKernels::ExtremumSlopes slopes{slopes_of(place, 0, block), slopes_of(place, 1, block),
+                                             slopes_of(place, 2, block)};
+    kernels().extremum(block.shape, a, b, sign_, y, difference, slopes, sources, place.features);
+    const CellKernels::Operand operands[3] = {{a, slopes.a}, {b, slopes.b}, {difference, slopes.difference}};
+    kernels().complete(block.shape, operands, 3, y, sources, place.features);
+    if (!block.shape.has_rounding) return;
+    const CellKernels::NormSource norms[2] = {{block.row(block.norms, place.owners[0]), nullptr, 1.0},
+                                              {block.row(block.norms, place.owners[1]), nullptr, 1.0}};
+    kernels().norm(block.shape, norms, 2, y, sources.lost, block.row(block.norms, place.writes), place.features);
+  }
+  void backward(const Place& place, CellBlock& block) const override {
+    add_sources(place, block);
+    const auto slope_back = [&](std::size_t feature, std::size_t slot) {
+      kernels().slope_back(block.shape, block.row(block.g, place.writes), block.values(feature),
+                           slopes_of(place, slot, block), block.adjoint.data(), block.totals(), place.features);
+    };
+    slope_back(place.writes + place.features, 2);
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      slope_back(place.reads[slot], slot);
+      hand_on(block, place.reads[slot], place.is_alone[slot], place.features);
+    }
+  }
+  void describe(std::string& text) const override { append(text, "extremum", {std::vector{sign_}}); }
+  std::size_t spare_features() const override { return 1; }
+  std::size_t slots(const Place&) const override { return 3; }
+
+private:
+  static CellSlopes slopes_of(const Place& place, std::size_t slot, CellBlock& block) {
+    return block.slopes(place.slopes + slot * place.features);
+  }
   double sign_;
 };
 
@@ -331,9 +383,9 @@ public:
       case Operation::multiply:
         return pair("product", kernels().product_of_values, 1.0, size);
       case Operation::maximum:
-        return pair("extremum", kernels().extremum, 1.0, size);
+        return placed(std::make_unique<Extremum>(1.0), size);
       case Operation::minimum:
-        return pair("extremum", kernels().extremum, -1.0, size);
+        return placed(std::make_unique<Extremum>(-1.0), size);
       default:
         return nullptr;
     }
@@ -345,11 +397,11 @@ public:
     const std::size_t size = constants.size();
     switch (operation) {
       case Operation::add:
-        return placed(std::make_unique<Scale>(std::vector<double>(), constants, 0.0, 1.0), size);
+        return placed(std::make_unique<Scale>(std::vector<double>(), constants, 0.0, true), size);
       case Operation::multiply: {
         const bool is_exact =
             std::all_of(constants.begin(), constants.end(), [](double x) { return std::fabs(x) == 1.0; });
-        return placed(std::make_unique<Scale>(constants, std::vector<double>(), 0.0, is_exact ? 0.0 : 1.0), size);
+        return placed(std::make_unique<Scale>(constants, std::vector<double>(), 0.0, !is_exact), size);
       }
       case Operation::divide:
         return quotient(constants);
@@ -377,7 +429,7 @@ private:
       if (!(std::fabs(divisor) > 0x1p-500 && std::fabs(divisor) < 0x1p500)) return nullptr;
       factors.push_back(1.0 / divisor);
     }
-    return placed(std::make_unique<Scale>(std::move(factors), std::vector<double>(), 0x1p-52, 1.0), divisors.size());
+    return placed(std::make_unique<Scale>(std::move(factors), std::vector<double>(), 0x1p-52, true), divisors.size());
   }
 
   bool& is_float32_;
@@ -429,6 +481,7 @@ CellNetwork::CellNetwork(const Graph& graph) {
     start_of(step->writes.buffer) = place.writes;
   }
   output_ = start_of(packed->result.buffer) + packed->result.offset;
+  find_deep_bends();
 }
 
 CellNetwork::~CellNetwork() = default;
@@ -449,10 +502,27 @@ std::string CellNetwork::fingerprint() const {
 
 void CellNetwork::add(std::unique_ptr<const CellWork> work, CellWork::Place place) {
   place.slopes = slopes_;
-  features_ += place.features;
-  slopes_ += place.reads.size() <= 2 ? place.reads.size() * place.features : 0;
+  features_ += place.features * (1 + work->spare_features());
+  slopes_ += work->slots(place) * place.features;
   widest_ = std::max(widest_, place.features);
   steps_.push_back({std::move(work), std::move(place)});
+}
+
+void CellNetwork::find_deep_bends() {
+  std::vector<std::size_t> layers(features_, 0);  // dense ones before an element
+  for (const Step& step : steps_) {
+    const CellWork::Place& place = step.place;
+    const bool is_dense = dynamic_cast<const Dense*>(step.work.get()) != nullptr;
+    const bool may_bend = dynamic_cast<const ByElements*>(step.work.get()) != nullptr;
+    std::size_t most = 0;
+    for (std::size_t slot = 0; slot < place.reads.size(); ++slot) {
+      const std::size_t before = layers[place.reads[slot]];
+      most = std::max(most, before);
+      if (may_bend && before >= 3)
+        deep_bends_.push_back({place.reads[slot], place.writes, place.slopes + slot * place.features, place.features});
+    }
+    std::fill_n(layers.begin() + static_cast<std::ptrdiff_t>(place.writes), place.features, most + (is_dense ? 1 : 0));
+  }
 }
 
 std::unique_ptr<CellBlock> CellNetwork::block(std::size_t symbols) const {
@@ -472,7 +542,10 @@ std::unique_ptr<CellBlock> CellNetwork::block(std::size_t symbols) const {
   block->half = rows(dimension_);
   block->poison = rows(1);
   block->samples = rows(15 * block->widest);
-  for (AlignedDoubles* const all : {&block->squares, &block->weighed_squares}) *all = rows(block->widest);
+  for (AlignedDoubles* const all :
+       {&block->squares, &block->signed_squares, &block->weighed_squares, &block->weighed_signed_squares})
+    *all = rows(block->widest);
+  block->count = rows(1);
   block->adjoint = rows(block->widest);
   block->sums = rows(2 + dimension_);
   block->shape.half = block->half.data();
@@ -487,6 +560,9 @@ namespace {
 double summed(double computed) {
   return computed * (1.0 + 0x1p-29) + 0x1p-900;
 }
+
+/// The share of a cell's rounding errors from which on the part that a bend spreads is worth a sweep.
+constexpr double least_effect = 0x1p-9;
 
 }  // namespace
 
@@ -509,10 +585,74 @@ void CellNetwork::follow(CellBlock& block) const {
     step.work->forward(step.place, block);
     block.symbols_of[step.place.writes] = block.shape.used;
   }
+  sweep_from_output(block);
+}
+
+void CellNetwork::sweep_from_output(CellBlock& block) const {
+  Elements output;
+  output.fill(output_);
+  sweep(output, block);
+}
+
+void CellNetwork::sweep(const Elements& from, CellBlock& block) const {
   std::fill_n(block.sums.data(), (2 + dimension_) * cell_lanes, 0.0);
   std::fill_n(block.g.data(), features_ * cell_lanes, 0.0);
-  std::fill_n(block.row(block.g, output_), cell_lanes, 1.0);
-  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) step->work->backward(step->place, block);
+  const std::size_t last = *std::max_element(from.begin(), from.end());
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    const std::size_t writes = step->place.writes;
+    if (writes > last) continue;
+    // Readers have written their parts of the adjoints by now.
+    for (std::size_t i = 0; i < cell_lanes; ++i)
+      if (from[i] >= writes && from[i] < writes + step->place.features) block.row(block.g, from[i])[i] += 1.0;
+    step->work->backward(step->place, block);
+  }
+}
+
+void CellNetwork::refine(std::size_t most, CellBlock& block) const {
+  struct Candidate {
+    double effect;
+    std::size_t element;
+  };
+  std::vector<Candidate> of_cell[cell_lanes];
+  for (const Bend& bend : deep_bends_) {
+    for (std::size_t k = 0; k < bend.features; ++k) {
+      const double *const g = block.row(block.g, bend.writes + k), *const spread =
+                                                                       block.row(block.spread, bend.slopes + k);
+      const double* const radius = rounding_of(bend.reads + k, block);
+      for (std::size_t i = 0; i < cell_lanes; ++i) {
+        const double effect = std::fabs(g[i]) * spread[i] * radius[i];
+        if (effect > block.sums[cell_lanes + i] * least_effect) of_cell[i].push_back({effect, bend.reads + k});
+      }
+    }
+  }
+  std::size_t sweeps = 0;
+  for (std::vector<Candidate>& all : of_cell) {
+    const std::size_t kept = std::min(all.size(), most);
+    std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.effect > b.effect; });
+    all.resize(kept);
+    // What is smaller then makes later ones smaller.
+    std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.element < b.element; });
+    sweeps = std::max(sweeps, kept);
+  }
+  if (sweeps == 0) return;
+  const bool has_gradient = std::exchange(block.shape.has_gradient, false);
+  for (std::size_t k = 0; k < sweeps; ++k) {
+    Elements elements;
+    for (std::size_t i = 0; i < cell_lanes; ++i) elements[i] = k < of_cell[i].size() ? of_cell[i][k].element : 0;
+    sweep(elements, block);
+    for (std::size_t i = 0; i < cell_lanes; ++i) {
+      if (k >= of_cell[i].size()) continue;
+      double& radius = rounding_of(elements[i], block)[i];
+      radius = std::min(radius, summed(block.sums[cell_lanes + i]));
+    }
+  }
+  block.shape.has_gradient = has_gradient;
+  sweep_from_output(block);
+}
+
+double* CellNetwork::rounding_of(std::size_t feature, CellBlock& block) const {
+  return block.values(feature).radii + block.shape.rounding_row() * cell_lanes;
 }
 
 CellNetwork::Enclosed CellNetwork::enclosed(const CellBlock& block, const double* affine, const double* radii,
@@ -556,6 +696,7 @@ void CellNetwork::enclose(std::span<const double> lower, std::span<const double>
     }
   }
   follow(block);
+  if (questions.rounding && questions.refined_radii > 0) refine(questions.refined_radii, block);
 
   const CellValues y = block.values(output_);
   answers.gradient_lower.resize(dimension_ * cell_lanes);

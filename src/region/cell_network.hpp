@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -19,8 +20,9 @@ namespace driftbound::region {
 struct CellBlock {
   CellShape shape;
   implicit::AlignedDoubles affine, radii, steep, added, lost, defect, g, slope, spread, half, poison, norms, turns;
-  implicit::AlignedDoubles samples, adjoint, squares, weighed_squares;  ///< of one step
-  implicit::AlignedDoubles sums;                                        ///< value, rounding, then the gradient's
+  /// Of one step.
+  implicit::AlignedDoubles samples, adjoint, squares, signed_squares, weighed_squares, weighed_signed_squares, count;
+  implicit::AlignedDoubles sums;        ///< value, rounding, then the gradient's
   std::vector<std::size_t> symbols_of;  ///< by the first feature of a value: rows of symbols that it has
   std::size_t widest = 0;
 
@@ -60,11 +62,15 @@ public:
   /// Appends what the step computes: a name, and its numbers.
   virtual void describe(std::string& text) const = 0;
   virtual bool is_linear_in_pieces() const { return true; }
+  /// Rows of features that the step needs behind those of its value, for each of these, and of slopes.
+  virtual std::size_t spare_features() const { return 0; }
+  virtual std::size_t slots(const Place& place) const { return place.reads.size() <= 2 ? place.reads.size() : 0; }
 };
 
 /// What is asked of cells.
 struct CellQuestions {
   bool gradients = false, rounding = false;
+  std::size_t refined_radii = 0;  ///< bounds of rounding errors that a cell has a sweep of their own for
 };
 
 /// What is known of the cells of a block, one number a cell.
@@ -84,7 +90,7 @@ struct PieceAnswers {
 };
 
 /// A network of one input and one output element written out for blocks of cells. Thread-safe when const.
-/// Source:    docs/theory.md T-150 to T-153
+/// Source:    docs/theory.md T-150 to T-153, T-188
 class CellNetwork {
 public:
   /// `graph`: as scalar_graph() makes it.
@@ -118,6 +124,14 @@ private:
   };
   void start(std::size_t dimension, CellQuestions questions, CellBlock& block) const;
   void follow(CellBlock& block) const;
+  /// One element of the values a cell.
+  using Elements = std::array<std::size_t, cell_lanes>;
+  /// Errors of these elements, by all that is before them.
+  void sweep(const Elements& from, CellBlock& block) const;
+  void sweep_from_output(CellBlock& block) const;
+  /// Sweeps from `most` elements a cell, those by which bends spread rounding errors most, and once more from the output.
+  void refine(std::size_t most, CellBlock& block) const;
+  double* rounding_of(std::size_t feature, CellBlock& block) const;
   Enclosed enclosed(const CellBlock& block, const double* affine, const double* radii, std::size_t i) const;
   Interval derivative(const CellBlock& block, const double* affine, const double* radii, std::size_t i,
                       std::size_t j) const;
@@ -125,11 +139,17 @@ private:
     std::unique_ptr<const CellWork> work;
     CellWork::Place place;
   };
+  /// An operand of a step of single elements.
+  struct Bend {
+    std::size_t reads, writes, slopes, features;
+  };
   void add(std::unique_ptr<const CellWork> work, CellWork::Place place);
+  void find_deep_bends();
 
   std::size_t dimension_ = 0, features_ = 0, slopes_ = 0, widest_ = 0, output_ = 0;
   bool is_float32_ = true;
   std::vector<Step> steps_;
+  std::vector<Bend> deep_bends_;  ///< behind three dense layers: up to there sums of magnitudes lose little
 };
 
 }  // namespace driftbound::region

@@ -107,13 +107,17 @@ std::vector<bool> connected_to_uncertain(const SurfaceMesh& mesh, const CellInde
   return reached;
 }
 
-/// How far vertices are from where the piecewise linear function is 0, at most.
-double largest_shift(const SurfaceCells& cells, const Polygons& polygons, const EdgePoints& points,
-                     const EdgePoints& of_function) {
-  double largest = 0.0;
-  for (std::size_t i = 0; i < polygons.edges.size(); ++i)
-    largest = std::fmax(
-        largest, (std::fabs(points.shares[i] - of_function.shares[i]) + 0x1p-19) * length_of(cells, polygons.edges[i]));
+/// By cell: how far vertices of its triangles are from where the piecewise linear function is 0, at most.
+std::vector<double> largest_shifts(const SurfaceCells& cells, const Polygons& polygons, const EdgePoints& points,
+                                   const EdgePoints& of_function) {
+  std::vector<double> of_edge(polygons.edges.size()), largest(cells.cells.size(), 0.0);
+  for (std::size_t i = 0; i < of_edge.size(); ++i)
+    of_edge[i] = (std::fabs(points.shares[i] - of_function.shares[i]) + 0x1p-19) * length_of(cells, polygons.edges[i]);
+  for (std::size_t t = 0; t < polygons.triangles.size(); ++t) {
+    double& of_cell = largest[static_cast<std::size_t>(polygons.cell_of[t])];
+    for (const std::int32_t vertex : polygons.triangles[t])
+      of_cell = std::fmax(of_cell, of_edge[static_cast<std::size_t>(vertex)]);
+  }
   return largest;
 }
 
@@ -165,7 +169,8 @@ std::vector<std::int32_t> steps_from(const SurfaceCells& cells, const CellIndex&
 
 /// Source:    docs/theory.md T-163, T-143
 double distance_of(const SurfaceMesh& mesh, const CellIndex& index, const Certificate& certificate,
-                   const std::vector<bool>& is_left_out, const std::vector<bool>& is_decided, double shift) {
+                   const std::vector<bool>& is_left_out, const std::vector<bool>& is_decided,
+                   const std::vector<double>& shifts) {
   if (mesh.triangles.empty()) return 0.0;
   const SurfaceCells& cells = mesh.cells;
   const double diagonal = std::hypot(cells.step[0], cells.step[1], cells.step[2]) * (1.0 + 0x1p-48);
@@ -177,7 +182,7 @@ double distance_of(const SurfaceMesh& mesh, const CellIndex& index, const Certif
   for (std::size_t i = 0; i < cells.cells.size(); ++i) {
     if (is_left_out[i] || !changes_sign(cells, i)) continue;
     passed.push_back(i);
-    const double way = way_from(cells, index, certificate, i, slowest) + shift;
+    const double way = way_from(cells, index, certificate, i, slowest) + shifts[i];
     const bool holds_zero = std::all_of(cells.corners[i].begin(), cells.corners[i].end(),
                                         [&](std::int32_t node) { return is_decided[static_cast<std::size_t>(node)]; });
     by_lines = std::fmax(by_lines, way);
@@ -274,9 +279,10 @@ SurfaceMesh mesh_with_cells(const Graph& graph, const Box& box, double cell, con
   take_polygons(mesh, polygons, points);
   const std::vector<bool> is_left_out = connected_to_uncertain(mesh, index);
   certify_components(mesh, is_left_out);
-  const double shift = largest_shift(cells, polygons, points, meshing::interpolated(polygons, cells.values));
+  const std::vector<double> shifts =
+      largest_shifts(cells, polygons, points, meshing::interpolated(polygons, cells.values));
   mesh.distance = mesh.has_certified_part()
-                      ? distance_of(mesh, index, certificate, is_left_out, nodes.is_decided, shift)
+                      ? distance_of(mesh, index, certificate, is_left_out, nodes.is_decided, shifts)
                       : std::numeric_limits<double>::infinity();
   return mesh;
 }

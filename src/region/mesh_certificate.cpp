@@ -239,8 +239,10 @@ public:
 
 private:
   static constexpr double no_end = std::numeric_limits<double>::infinity();
-  /// Parts this small need no more than a direction; larger ones are cut where that makes the distance better.
+  /// Parts this small need no more than a direction; larger ones are cut where the zeros of both functions may be farther
+  /// apart than so many sides of a cell.
   static constexpr int level_of_distance = 2;
+  static constexpr double sides_apart = 1.5;
 
   static std::size_t cell_of(const Part& part) { return static_cast<std::size_t>(part.cell); }
 
@@ -301,7 +303,8 @@ private:
     part.rate = rate = std::fmax(rate, part.rate);
     const std::size_t cell = cell_of(part);
     const bool may_be_cut = part.level < depth;
-    const bool is_close = rate * std::min({sides_[0], sides_[1], sides_[2]}) > deviation_over(gradient, sides_, 0.0);
+    const double shortest = std::min({sides_[0], sides_[1], sides_[2]});
+    const bool is_close = sides_apart * shortest * rate > deviation_over(gradient, sides_, 0.0);
     if (rate > 0.0 && (is_close || part.level >= level_of_distance || !may_be_cut)) {
       certificate_.rate[cell] = std::fmin(certificate_.rate[cell], rate);
       for (std::size_t c = 0; c < 3; ++c) {

@@ -150,6 +150,8 @@ std::string obj_of(const MeshTables& mesh) {
 }
 
 std::string stl_of(const MeshTables& mesh) {
+  // Without triangles as text: VTK takes so short a file for that, and so do those that go by its length.
+  if (mesh.triangles.empty()) return fmt::format("solid {0}\nendsolid {0}\n", mesh.title);
   std::string text = mesh.title;
   text.resize(80, ' ');
   append(text, static_cast<std::uint32_t>(mesh.triangles.size()));

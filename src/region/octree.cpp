@@ -74,6 +74,7 @@ RegionEvaluator Octree::State::evaluator_of(const Graph& graph, const Target* ta
   RegionOptions asked;
   asked.iso = options.iso;
   asked.symbols = -1;
+  asked.refined_radii = 0;
   asked.threads = options.threads;
   return target != nullptr ? RegionEvaluator(graph, *target, asked) : RegionEvaluator(graph, asked);
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <utility>
 
+#include "driftbound/evaluate/evaluate_as.hpp"
 #include "driftbound/num/environment.hpp"
 #include "driftbound/num/errors.hpp"
 #include "implicit/scalar_graph.hpp"
@@ -19,12 +21,21 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double largest_coordinate = std::numeric_limits<float>::max();
+/// A wider range of values holds what an affine function is not near: intervals may know more of its ends.
+constexpr double widest_affine = 0x1p200;
+
+RegionSign sign_of(double lower, double upper) {
+  if (lower > 0.0) return RegionSign::all_positive;
+  return upper < 0.0 ? RegionSign::all_negative : RegionSign::unknown;
+}
 
 const RegionOptions& checked(const RegionOptions& options) {
   if (!std::isfinite(options.iso)) throw InvalidArgument("regions: the iso value is no finite number");
   if (options.threads < 1) throw InvalidArgument("regions: at least one thread is needed");
   if (options.symbols < -1 || options.symbols > 4096)
     throw InvalidArgument("regions: the number of symbols is not between 0 and 4096, nor -1");
+  if (options.refined_radii < 0 || options.refined_radii > 4096)
+    throw InvalidArgument("regions: the number of refined radii is not between 0 and 4096");
   return options;
 }
 
@@ -72,7 +83,7 @@ void Rays::add(std::span<const double> from, std::span<const double> along, doub
 
 Range Ranges::at(std::size_t i) const {
   Range range;
-  if (std::isfinite(lower.at(i))) range.value = Interval(lower[i], upper[i]);
+  range.value = Interval(lower.at(i), upper[i]);
   for (std::size_t j = i * dimension; j < (i + 1) * dimension; ++j)
     range.gradient.push_back(std::isfinite(gradient_lower[j]) ? Interval(gradient_lower[j], gradient_upper[j])
                                                               : Interval::whole());
@@ -162,26 +173,52 @@ private:
                Ranges& ranges) const {
     const std::size_t d = network_.dimension(), cells = std::min(region::cell_lanes, boxes.size() - first);
     const auto ask = [&](bool rounding) {
-      network_.enclose(std::span(boxes.lower).subspan(first * d, cells * d),
-                       std::span(boxes.upper).subspan(first * d, cells * d), {options_.gradients, rounding}, block,
-                       answers);
+      network_.enclose(
+          std::span(boxes.lower).subspan(first * d, cells * d), std::span(boxes.upper).subspan(first * d, cells * d),
+          {options_.gradients, rounding, static_cast<std::size_t>(options_.refined_radii)}, block, answers);
     };
-    const auto is_known = [](double lower) { return std::isfinite(lower); };
+    const auto is_known = [&](std::size_t i) { return std::isfinite(answers.lower[i]); };
     ask(options_.rounding);
-    for (std::size_t i = 0; i < cells; ++i) take(answers, i, first + i, ranges);
-    if (!options_.rounding || std::all_of(answers.lower, answers.lower + cells, is_known)) return;
-    // Where float32 may overflow, what is known of the exact function alone.
-    ask(false);
-    for (std::size_t i = 0; i < cells; ++i)
-      if (!is_known(ranges.lower[first + i])) take(answers, i, first + i, ranges);
+    std::vector<std::size_t> rest;
+    for (std::size_t i = 0; i < cells; ++i) {
+      take(answers, i, first + i, ranges);
+      if (!is_known(i)) rest.push_back(i);
+    }
+    if (options_.rounding && !rest.empty()) {
+      // Where float32 may overflow, what is known of the exact function alone.
+      ask(false);
+      for (const std::size_t i : rest) take(answers, i, first + i, ranges);
+    }
+    for (std::size_t i = first; i < first + cells; ++i)
+      if (!(ranges.upper[i] - ranges.lower[i] < widest_affine)) narrow(boxes, i, ranges);
+  }
+
+  /// To the range by plain interval arithmetic.
+  void narrow(const Boxes& boxes, std::size_t box, Ranges& ranges) const {
+    const Interval value = value_over(boxes, box);
+    ranges.lower[box] = std::max(ranges.lower[box], value.lower());
+    ranges.upper[box] = std::min(ranges.upper[box], value.upper());
+    ranges.sign[box] = sign_of(ranges.lower[box], ranges.upper[box]);
+  }
+
+  Interval value_over(const Boxes& boxes, std::size_t box) const {
+    std::call_once(once_, [&] {
+      scalar_ = implicit::scalar_graph(graph_, target_, options_.iso);
+      constants_ = scalar::constants_of<Interval>(scalar_);
+    });
+    const std::size_t d = network_.dimension();
+    std::vector<Tensor<Interval>> values = constants_;
+    Tensor<Interval>& point = values[scalar_.inputs.at(0)];
+    point.shape = {1, static_cast<std::int64_t>(d)};
+    for (std::size_t j = 0; j < d; ++j) point.values.emplace_back(boxes.lower[box * d + j], boxes.upper[box * d + j]);
+    return scalar::evaluate_once(scalar_, std::move(values)).back().values.at(0);
   }
 
   /// The answers of cell i for box `box`.
   void take(const region::CellAnswers& answers, std::size_t i, std::size_t box, Ranges& ranges) const {
     ranges.lower[box] = answers.lower[i];
     ranges.upper[box] = answers.upper[i];
-    if (answers.lower[i] > 0.0) ranges.sign[box] = RegionSign::all_positive;
-    if (answers.upper[i] < 0.0) ranges.sign[box] = RegionSign::all_negative;
+    ranges.sign[box] = sign_of(answers.lower[i], answers.upper[i]);
     if (options_.rounding) ranges.rounding[box] = answers.rounding[i];
     for (std::size_t j = 0; j < ranges.dimension; ++j) {
       ranges.gradient_lower[box * ranges.dimension + j] = answers.gradient_lower[j * region::cell_lanes + i];
@@ -209,6 +246,9 @@ private:
   Target target_;
   RegionOptions options_;
   region::CellNetwork network_;
+  mutable std::once_flag once_;
+  mutable Graph scalar_;  ///< once a box needs it, with its constants
+  mutable std::vector<Tensor<Interval>> constants_;
   mutable implicit::Spares<region::CellBlock> spares_;
 };
 

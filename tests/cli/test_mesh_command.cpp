@@ -52,7 +52,18 @@ TEST_CASE("mesh: a level that is never reached is an empty mesh, and says so") {
   const ProgramResult nothing = run_program("mesh " + torus + " --cell 2^-2 --iso 50 --json -");
   CHECK(nothing.status == 0);
   CHECK(mesh_json(nothing)["faces"] == 0);
-  CHECK(contains(run_program("mesh " + torus + " --cell 2^-2 --iso 50").out, "The mesh is empty."));
+  const TemporaryFolder folder;
+  const auto file_of = [&](const std::string& ending) {
+    const std::string file = folder.file("none" + ending);
+    CHECK(contains(run_program("mesh " + torus + " --cell 2^-2 --iso 50 -o " + file).out, "The mesh is empty."));
+    return read_file(file);
+  };
+  CHECK(contains(file_of(".ply"), "element face 0\n"));
+  CHECK_FALSE(contains(file_of(".obj"), "\nf "));
+  CHECK(contains(file_of(".vtp"), "NumberOfPolys=\"0\""));
+  const std::string stl = file_of(".stl");
+  CHECK(stl.starts_with("solid "));
+  CHECK(contains(stl, "\nendsolid "));
 }
 
 TEST_CASE("mesh: cells too coarse for a certificate are undecided, and written to a file of their own") {

@@ -71,6 +71,14 @@ inline Graph torus() {
   return build.result(build.apply(op::Sub{}, {product, build.affine(squares, 3, {1, 1, 0}, {0})}));
 }
 
+/// What two balls have in common, or their union: a crease, which turns by 69 degrees, in no special direction.
+inline Graph crossing_balls(bool is_union) {
+  Builder build;
+  const ValueId one = build.sphere(0.072F, 0.096F, 0.16F, 0.125F),
+                other = build.sphere(-0.072F, -0.096F, -0.16F, 0.125F);
+  return build.result(is_union ? build.apply(op::Min{}, {one, other}) : build.apply(op::Max{}, {one, other}));
+}
+
 /// Of two spheres the union; two parts, or one within the other by their product.
 inline Graph two_spheres(bool is_nested) {
   Builder build;

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "driftbound/model/graph.hpp"
@@ -125,4 +127,42 @@ TEST_CASE("an SDF by softplus is positive far from its surface, where float32 ma
   }
   options.domain = Box{{-1e4, -1e4, -1e4}, {1e4, 1e4, 1e4}};
   CHECK(Octree::build(implicit_networks::bundled("torus_sdf_softplus"), options).counts().certain_share > 0.8);
+}
+
+TEST_CASE("what overflows and what oscillates beyond reach keeps the sign that it has") {
+  const auto range_of = [](const Graph& graph, double lower, double upper, double iso = 0.0) {
+    RegionOptions options;
+    options.iso = iso;
+    const Range range = RegionEvaluator(graph, options).range(Box{{lower}, {upper}});
+    for (const double share : {0.0, 0.3, 1.0}) {
+      const Real value = Real(lower + share * (upper - lower));
+      const Real y =
+          (std::holds_alternative<op::Exp>(graph.nodes.back().op) ? value.apply(mpfr_exp) : value.apply(mpfr_sin)) -
+          Real(iso);
+      CHECK(Real(range.value.lower()) <= y);
+      CHECK(y <= Real(range.value.upper()));
+    }
+    return range;
+  };
+  const Graph exponential = function_of_one(op::Exp{}), wave = function_of_one(op::Sin{});
+  for (const auto& [lower, upper] :
+       {std::pair{0.0, 690.0}, std::pair{0.0, 1e3}, std::pair{710.0, 720.0}, std::pair{1e37, 2e38}}) {
+    CAPTURE(upper);
+    const Range range = range_of(exponential, lower, upper, 0.5);
+    CHECK(range.sign == RegionSign::all_positive);
+    CHECK(range.value.lower() >= 0.5);
+    CHECK(range.rounding == std::numeric_limits<double>::infinity());
+  }
+  CHECK(range_of(exponential, -1e3, 1e3).value.lower() == 0.0);
+  CHECK(range_of(exponential, 0.0, 1e3, 1e30).sign == RegionSign::unknown);
+  for (const double at : {1e7, 1e30, 3e38}) {
+    CAPTURE(at);
+    const double lower = static_cast<float>(at);
+    const Range range = range_of(wave, lower, 1.0001 * lower, 1.5);
+    CHECK(range.sign == RegionSign::all_negative);
+    CHECK(range.value.lower() >= -2.5000001);
+    CHECK(range.value.upper() <= -0.4999999);
+    CHECK(range.gradient.at(0).lower() >= -1.0000001);
+    CHECK(range.gradient.at(0).upper() <= 1.0000001);
+  }
 }

@@ -143,6 +143,16 @@ TEST_CASE("spheres, a torus, two spheres and polyhedra have the topology that th
   CHECK(volume_of(nested) < volume_of(ball));  // the inner one is a hole
 }
 
+TEST_CASE("creases between surfaces that bend are certified where they turn by less than a right angle") {
+  for (const bool is_union : {false, true}) {
+    const SurfaceMesh surface = mesh_of(mesh_networks::crossing_balls(is_union), 0.0625);
+    CHECK(surface.is_certified());
+    REQUIRE(surface.topology.components.size() == 1);
+    CHECK(surface.topology.components[0].genus() == 0);
+    CHECK_FALSE(surface.is_exact);
+  }
+}
+
 TEST_CASE("solids of plane faces are meshed exactly, whatever the cells, and where several creases meet in a corner") {
   // 4/3 of the cube of the half diagonal, over the determinant of the map.
   constexpr double determinant =

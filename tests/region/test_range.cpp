@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -226,7 +227,10 @@ TEST_CASE("float32 runs in several orders are within a cell's bound of the exact
   for (const std::string& name : fields) {
     CAPTURE(name);
     const Graph graph = bundled(name);
-    const RegionEvaluator regions(graph);
+    RegionOptions options;
+    options.symbols = 128;
+    options.refined_radii = 64;
+    const RegionEvaluator regions(graph, options);
     REQUIRE(regions.has_float32_constants());
     std::mt19937_64 generator(3);
     for (std::size_t i = 0; i < 10; ++i) {
@@ -253,4 +257,108 @@ TEST_CASE("float32 runs in several orders are within a cell's bound of the exact
     }
   }
   CHECK_APPROACH("T-152", closest, 0.0093);
+}
+
+namespace {
+
+/// 2-12-12-12-1, tanh or Relu; where asked for, its result less `middle` goes through another Relu.
+Graph deep_network(bool is_smooth, std::uint64_t seed, std::optional<float> middle) {
+  std::mt19937_64 generator(seed);
+  Graph graph;
+  const auto constant = [&](const std::string& name, Shape shape, double scale) {
+    Tensor<float> values(std::move(shape));
+    for (float& x : values.values) x = static_cast<float>(scale * (2.0 * uniform(generator) - 1.0));
+    return graph.add_constant(name, StoredTensor::from(values));
+  };
+  ValueId x = graph.add_input("x", ElementType::f32, {{-1, "batch"}, {2, ""}});
+  std::int64_t width = 2;
+  for (const std::int64_t next : {12, 12, 12, 1}) {
+    const std::string number = std::to_string(graph.nodes.size());
+    const ValueId w = constant("w" + number, {width, next}, 1.8 / std::sqrt(static_cast<double>(width)));
+    x = graph.add_node("z" + number, op::MatMul{}, {x, w});
+    width = next;
+    if (next == 1) break;
+    x = is_smooth ? graph.add_node("y" + number, op::Tanh{}, {x}) : graph.add_node("y" + number, op::Relu{}, {x});
+  }
+  if (middle) {
+    const ValueId shift = graph.add_constant("shift", StoredTensor::from(Tensor<float>({1}, {-*middle})));
+    x = graph.add_node("shifted", op::Add{}, {x, shift});
+    x = graph.add_node("rectified", op::Relu{}, {x});
+  }
+  graph.outputs = {x};
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("a refined bound of rounding inside a network is that of the network which ends there") {
+  std::mt19937_64 generator(188);
+  double closest = 0.0, farthest = 0.0, without = 1.0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    for (const bool is_smooth : {false, true}) {
+      const Box box = random_box(2, 0.05, generator);
+      RegionOptions options;
+      options.refined_radii = 64;
+      const Range inner = RegionEvaluator(deep_network(is_smooth, seed, {}), options).range(box);
+      // The kink lies in the middle of the range, so that its slope is a half, and so is its spread.
+      const auto middle = static_cast<float>(inner.value.midpoint());
+      const auto rounding_with = [&](int radii) {
+        options.refined_radii = radii;
+        return RegionEvaluator(deep_network(is_smooth, seed, middle), options).range(box).rounding;
+      };
+      // The shift rounds once more.
+      const double of_shift = 0x1p-24 * (inner.value.width().value() + inner.rounding);
+      const double refined = rounding_with(64);
+      closest = std::max(closest, inner.rounding / refined);
+      farthest = std::max(farthest, refined / (inner.rounding + of_shift));
+      without = std::min(without, refined / rounding_with(0));
+    }
+  }
+  CHECK_APPROACH("T-188", closest, 0.97);
+  CHECK(farthest <= 1.02);
+  CHECK(without < 0.9);
+}
+
+TEST_CASE("the gradient of the larger one of two values is a mean of theirs") {
+  // At every kink the gradients that count are the means of (3, -2, 1) and (5, -1, -4).
+  for (const bool is_largest : {true, false}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", ElementType::f32, {{-1, ""}, {3, ""}});
+    const auto product = [&](const char* name, std::vector<float> w) {
+      return graph.add_node(std::string(name) + "x", op::MatMul{},
+                            {x, graph.add_constant(name, StoredTensor::from(Tensor<float>({3, 1}, std::move(w))))});
+    };
+    const ValueId a = product("a", {3, -2, 1}), b = product("b", {5, -1, -4});
+    graph.outputs = {is_largest ? graph.add_node("y", op::Max{}, {a, b}) : graph.add_node("y", op::Min{}, {a, b})};
+    for (const int symbols : {0, 32}) {
+      RegionOptions options;
+      options.symbols = symbols;
+      const Range range = RegionEvaluator(graph, options).range(Box{{-1, -1, -1}, {2, 2, 2}});
+      const std::array<Interval, 3> hull = {Interval(3, 5), Interval(-2, -1), Interval(-4, 1)};
+      for (std::size_t j = 0; j < 3; ++j) {
+        CHECK(range.gradient[j].contains(hull[j]));
+        // Wider by what the chord's slope differs from a half.
+        CHECK(range.gradient[j].width().value() <= 1.5 * hull[j].width().value());
+      }
+    }
+  }
+}
+
+TEST_CASE("what is 0 all over a cell rounds nothing") {
+  // Three of four operands of the sum are rectified to 0: one product is left.
+  Graph graph;
+  const auto constant = [&](const char* name, Shape shape, std::vector<float> values) {
+    return graph.add_constant(name, StoredTensor::from(Tensor<float>(std::move(shape), std::move(values))));
+  };
+  const ValueId x = graph.add_input("x", ElementType::f32, {{-1, ""}, {1, ""}});
+  const ValueId w = constant("w", {1, 4}, {1.0F, -1.0F, -1.0F, -1.0F}),
+                v = constant("v", {4, 1}, {1.0F, 3.0F, 5.0F, 7.0F});
+  const ValueId rectified = graph.add_node("rectified", op::Relu{}, {graph.add_node("z", op::MatMul{}, {x, w})});
+  const ValueId sum = graph.add_node("sum", op::MatMul{}, {rectified, v});
+  const ValueId none = graph.add_node("none", op::Relu{}, {graph.add_node("negated", op::Neg{}, {sum})});
+  graph.outputs = {graph.add_node("y", op::Add{}, {sum, none})};
+  const double rounding = RegionEvaluator(graph).range(Box{{1.0}, {1.75}}).rounding;
+  // One product in each layer, and nothing is added to it.
+  CHECK(rounding >= 0x1p-24);
+  CHECK(rounding <= 4.01 * 1.75 * 0x1p-24);
 }

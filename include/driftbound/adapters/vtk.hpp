@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,24 +28,31 @@
 namespace driftbound::vtk {
 
 /// A network as vtkImplicitFunction, for vtkSampleFunction, vtkClipPolyData, vtkCutter and so on: near the exact values,
-/// with their certified signs. 0 is a proven zero, NaN undecided.
-/// Guarantee: the sign is that of the exact network (docs/theory.md T-110)
-/// Throws:    as SignField::at
+/// with their certified signs. 0 is a proven zero, NaN undecided. With a tree points in its certain cells are not
+/// evaluated: values there are only as large as the tree knows |f| to be at least, so that contours lie elsewhere between
+/// the same signs; image() evaluates where that would show.
+/// Guarantee: the sign is that of the exact network (docs/theory.md T-110, T-150)
+/// Throws:    as SignField::signs, Octree::signs
 class ImplicitNetwork : public vtkImplicitFunction {
 public:
   vtkTypeMacro(ImplicitNetwork, vtkImplicitFunction);
   static ImplicitNetwork* New() { VTK_STANDARD_NEW_BODY(ImplicitNetwork); }
 
-  /// Throws:    InvalidArgument for a network of another number of coordinates than three
-  void SetField(const SignField& field) {
+  /// `octree`: of the same network, target and iso value, or none.
+  /// Throws:    InvalidArgument for a network of another number of coordinates than three, and for another's tree
+  void SetField(const SignField& field, const Octree* octree = nullptr) {
     if (field.dimension() != 3) throw InvalidArgument("ImplicitNetwork: VTK needs a network of three coordinates");
+    if (octree != nullptr) octree->signs(field, nullptr, 0, 3, 1, {});
     field_ = std::make_unique<SignField>(field);
+    octree_ = octree == nullptr ? nullptr : std::make_unique<Octree>(*octree);
     this->Modified();
   }
 
   using vtkImplicitFunction::EvaluateFunction;
   double EvaluateFunction(double x[3]) override {
-    return signed_value(field().at(std::array<double, 3>{x[0], x[1], x[2]}));
+    PointSign sign;
+    find_signs(x, 1, {&sign, 1});
+    return signed_value(sign);
   }
 
   /// All points at once, by every thread of the field.
@@ -53,7 +61,7 @@ public:
     std::vector<double> points(3 * static_cast<std::size_t>(count));
     for (vtkIdType i = 0; i < count; ++i) input->GetTuple(i, &points[3 * static_cast<std::size_t>(i)]);
     std::vector<PointSign> signs(static_cast<std::size_t>(count));
-    field().signs(points.data(), count, 3, 1, signs);
+    find_signs(points.data(), count, signs);
     output->SetNumberOfComponents(1);
     output->SetNumberOfTuples(count);
     for (vtkIdType i = 0; i < count; ++i) output->SetTuple1(i, signed_value(signs[static_cast<std::size_t>(i)]));
@@ -82,7 +90,14 @@ private:
     if (!field_) throw InvalidArgument("ImplicitNetwork: give it a field by SetField()");
     return *field_;
   }
+  void find_signs(const double* points, vtkIdType count, std::span<PointSign> signs) const {
+    if (octree_)
+      octree_->signs(field(), points, count, 3, 1, signs);
+    else
+      field().signs(points, count, 3, 1, signs);
+  }
   std::unique_ptr<SignField> field_;
+  std::unique_ptr<Octree> octree_;
 };
 
 /// The field on a grid over its domain, with point data `value` (near the exact one), `sign` (-1, 0, 1, 2 undecided) and

@@ -345,14 +345,20 @@ private:
   const Shape& shape_;
 };
 
-/// Outputs of all nodes for one evaluation's inputs; `values` holds the constants.
+/// All constants, by ValueId.
 template <EvaluationScalar Real>
-std::vector<Tensor<Real>> evaluate_once(const Graph& graph, std::vector<Tensor<Real>> values, const Inputs& inputs) {
+std::vector<Tensor<Real>> constants_of(const Graph& graph) {
+  std::vector<Tensor<Real>> constants(graph.values.size());
+  for (ValueId id = 0; id < graph.values.size(); ++id)
+    if (graph.is_constant(id)) constants[id] = converted<Real>(graph.value(id).constant);
+  return constants;
+}
+
+/// Outputs of all nodes for one evaluation; `values` holds the constants and the inputs.
+template <EvaluationScalar Real>
+std::vector<Tensor<Real>> evaluate_once(const Graph& graph, std::vector<Tensor<Real>> values) {
   std::vector<Shape> input_shapes;
-  for (const ValueId id : graph.inputs) {
-    values[id] = converted<Real>(inputs.at(graph.value(id).name));
-    input_shapes.push_back(values[id].shape);
-  }
+  for (const ValueId id : graph.inputs) input_shapes.push_back(values[id].shape);
   const std::vector<Shape> shapes = infer_shapes(graph, input_shapes);
   std::vector<Tensor<Real>> outputs;
   for (const Node& node : graph.nodes) {
@@ -362,6 +368,13 @@ std::vector<Tensor<Real>> evaluate_once(const Graph& graph, std::vector<Tensor<R
     outputs.push_back(values[node.output]);
   }
   return outputs;
+}
+
+/// The same for given inputs; `values` holds the constants.
+template <EvaluationScalar Real>
+std::vector<Tensor<Real>> evaluate_once(const Graph& graph, std::vector<Tensor<Real>> values, const Inputs& inputs) {
+  for (const ValueId id : graph.inputs) values[id] = converted<Real>(inputs.at(graph.value(id).name));
+  return evaluate_once<Real>(graph, std::move(values));
 }
 
 }  // namespace scalar
@@ -382,10 +395,7 @@ std::vector<Tensor<Real>> evaluate_as(const Graph& graph, const Inputs& inputs) 
   validate(graph);
   const BatchLayout layout = batch_layout(graph);
   const std::int64_t samples = sample_count(graph, layout, inputs);
-  std::vector<Tensor<Real>> constants(graph.values.size());
-  for (ValueId id = 0; id < graph.values.size(); ++id) {
-    if (graph.is_constant(id)) constants[id] = scalar::converted<Real>(graph.value(id).constant);
-  }
+  std::vector<Tensor<Real>> constants = scalar::constants_of<Real>(graph);
   if (layout.batched) {
     return scalar::evaluate_once<Real>(graph, std::move(constants), slice(graph, layout, inputs, 0, samples));
   }

@@ -33,7 +33,9 @@ struct Boxes {
 
 /// What is known of f over one box.
 struct Range {
-  Interval value = Interval::whole();  ///< holds f(x) for every real point x of the box
+  /// Holds f(x) for every real point x of the box; with infinite ends where numbers of the network may leave the range of
+  /// doubles.
+  Interval value = Interval::whole();
   /// One interval a coordinate: together they hold Clarke's generalised gradient of f at every point of the box, which
   /// is the gradient wherever f is continuously differentiable. Empty unless asked for.
   std::vector<Interval> gradient;
@@ -79,6 +81,9 @@ struct RegionOptions {
   /// Errors of linearisation that a cell follows by themselves, 0 to 4096; the others are added up. More of them are
   /// tighter and slower. -1: 32 for networks that are linear in pieces, else 0, which encloses a surface soonest
   int symbols = 32;
+  /// Bounds of rounding errors inside the network that a cell has a sweep of their own for, 0 to 4096: those with the
+  /// largest effect on Range::rounding (T-188).
+  int refined_radii = 16;
   int threads = 1;
 };
 
@@ -88,7 +93,7 @@ struct RegionOptions {
 /// by several threads at a time.
 /// Guarantee: proven
 /// Tightness: error of second order in the width of the box, where no kink of the network lies in it
-/// Source:    docs/theory.md T-150 to T-153, T-156
+/// Source:    docs/theory.md T-150 to T-153, T-156, T-188
 class RegionEvaluator {
 public:
   /// For a network with one input and one output element a sample.

@@ -71,6 +71,8 @@ public:
   V symbol(std::size_t k) const { return V::load(symbol_row(k)); }
   V deviation() const { return V::load(radii_ + deviation_row * lanes); }
   V size() const { return V::load(radii_ + size_row * lanes); }
+  /// Of the exact value and of every run.
+  V run_size() const { return size() + rounding(); }
   V rounding() const { return has_rounding() ? V::load(radii_ + shape_.rounding_row() * lanes) : V(0.0); }
   V steepness() const { return V::load(radii_ + steepness_row * lanes); }
   V residual(std::size_t j) const { return V::load(radii_ + (residual_row + j) * lanes); }
@@ -103,7 +105,7 @@ public:
 
   /// Sets what follows from the other rows: X, and T and the derivatives' bounds.
   void complete() const {
-    const V size = magnitude(middle()) + away() + rounding();
+    const V size = magnitude(middle()) + away();
     (size * (1.0 + 0x1p-46)).store(radii_ + size_row * lanes);
     if (!has_gradient()) return;
     V steepest(0.0);
@@ -143,11 +145,15 @@ void store(double* rows, std::size_t i, V x) {
   x.store(rows + i * lanes);
 }
 
-/// What sums of `terms` products and a bias lose in float32, in any order: T-68.
+/// The largest powers of two that are not above x >= 0.
+V ufp(V x) {
+  return {bounds::ufp(x.low), bounds::ufp(x.high)};
+}
+
+/// What sums of `products` products and a bias lose in float32, in any order, `leaves` of them not 0: T-68.
 bounds::Doubles lost_by_sums(const bounds::Doubles& total, const bounds::Doubles& exact, const bounds::Doubles& squares,
-                             double products) {
+                             const bounds::Doubles& leaves, double products) {
   using bounds::Doubles;
-  const Doubles leaves(products + 1.0);
   const Doubles h(products * tiny_float), growth(1.0 + 2.0 * u_float * (products + 1.0));
   const bounds::PartialSums sums = bounds::partial_sums_of(exact, total, squares, growth, h);
   const Doubles added =
@@ -157,14 +163,19 @@ bounds::Doubles lost_by_sums(const bounds::Doubles& total, const bounds::Doubles
   return where(total < 0x1p126, (before + last) * bounds::many_up, Doubles(infinity));  // no sum overflows
 }
 
-V lost_by_sums(V total, V exact, V squares, double products) {
+V lost_by_sums(V total, V exact, V squares, V leaves, double products) {
   static_assert(lanes == 2 * bounds::lanes);
-  return {lost_by_sums(total.low, exact.low, squares.low, products),
-          lost_by_sums(total.high, exact.high, squares.high, products)};
+  return {lost_by_sums(total.low, exact.low, squares.low, leaves.low, products),
+          lost_by_sums(total.high, exact.high, squares.high, leaves.high, products)};
 }
 
-void dense(const CellShape& shape, const CellKernels::Layer& layer, const double* squares, const double* norm,
-           CellValues values, CellSources sources, double* defect, std::size_t n) {
+/// What one rounding to float32 loses of a number of at most this magnitude.
+V lost_by_rounding(V most) {
+  return where(most < 0x1p126, ufp(most * (1.0 + 0x1p-40)) * u_float, V(infinity));
+}
+
+void dense(const CellShape& shape, const CellKernels::Layer& layer, const CellKernels::Terms& terms, CellValues values,
+           CellSources sources, double* defect, std::size_t n) {
   // The rows here, and W^T g later.
   const double error = sum_error(layer.inputs), back = sum_error(n);
   for (std::size_t i = 0; i < n; ++i) {
@@ -172,15 +183,19 @@ void dense(const CellShape& shape, const CellKernels::Layer& layer, const double
     const double bias = layer.bias[i];
     const V total = (y.size() + __builtin_fabs(bias)) * (1.0 + error) + tiny;
     const V added = total * error;
+    const V run_total = (total + y.rounding()) * (1.0 + error);
     V lost(0.0);
     y.set_middle(y.middle() + bias);
     y.set_deviation(y.deviation() * (1.0 + error) + added);
     if (y.has_rounding()) {
-      const V by_norm = V::load(norm) * layer.weight_norms[i] + tiny;
+      const V by_norm = V::load(terms.norm) * layer.weight_norms[i] + tiny;
       const V moved = smaller(y.rounding(), by_norm) * (1.0 + error);
-      const V exact = smaller((magnitude(y.middle()) + y.away() + moved) * (1.0 + 0x1p-46), total);
-      const V sum_of_squares = (V::load(squares + i * lanes) + bias * bias) * (1.0 + error) + tiny;
-      lost = lost_by_sums(total, exact, sum_of_squares, static_cast<double>(layer.inputs));
+      const V exact = smaller((magnitude(y.middle()) + y.away() + moved) * (1.0 + 0x1p-46), run_total);
+      const V both = V::load(terms.squares + i * lanes), difference = V::load(terms.signed_squares + i * lanes);
+      const V of_one_sign = (both * (1.0 + 2.0 * error) + magnitude(difference)) * 0.5;
+      const V squares = (of_one_sign + bias * bias) * (1.0 + error) + tiny;
+      const V leaves = V::load(terms.count) + (bias == 0.0 ? 0.0 : 1.0);
+      lost = lost_by_sums(run_total, exact, squares, leaves, static_cast<double>(layer.inputs));
       y.set_rounding(moved + lost);
     }
     if (y.has_gradient()) {
@@ -190,7 +205,7 @@ void dense(const CellShape& shape, const CellKernels::Layer& layer, const double
     }
     y.complete();
     store(sources.added, i, added + total * back);
-    store(sources.lost, i, lost + total * back);
+    store(sources.lost, i, lost + run_total * back);
   }
 }
 
@@ -255,11 +270,18 @@ void clear(const CellShape& shape, CellValues x, std::size_t first, std::size_t 
     for (std::size_t k = first; k < shape.used; ++k) Feature(shape, x, i).set_symbol(k, V(0.0));
 }
 
-void squares(const CellShape& shape, CellValues x, double* rows, std::size_t n) {
+void squares(const CellShape& shape, CellValues operand, double* sums, double* differences, double* count,
+             std::size_t n) {
+  V not_zero(0.0);
   for (std::size_t i = 0; i < n; ++i) {
-    const V size = Feature(shape, x, i).size();
-    store(rows, i, size * size);
+    const Feature x(shape, operand, i);
+    const V half = x.away() + x.rounding() + magnitude(x.middle()) * 0x1p-40 + tiny;
+    const V most = larger(x.middle() + half, V(0.0)), least = larger(half - x.middle(), V(0.0));
+    store(sums, i, most * most + least * least);
+    store(differences, i, most * most - least * least);
+    not_zero += where(x.run_size() > 0.0, V(1.0), V(0.0));
   }
+  not_zero.store(count);
 }
 
 void norm(const CellShape& shape, const CellKernels::NormSource* operands, std::size_t count, CellValues values,
@@ -329,7 +351,7 @@ void piecewise(const CellShape& shape, CellValues operand, const double* kinks, 
     const V steepest = (magnitude(slope) + spread) * (1.0 + 4.0 * u);
     V lost(0.0);
     if (x.has_rounding() && loss != 0.0)
-      lost = (kink == 0.0 ? x.size() : scale + run) * (loss * (1.0 + 0x1p-40)) + tiny_float;
+      lost = (kink == 0.0 ? x.run_size() : scale + run) * (loss * (1.0 + 0x1p-40)) + tiny_float;
     y.set_deviation(magnitude(slope) * x.deviation() * (1.0 + 4.0 * u));
     y.set_rounding(steepest * run + lost);
     store(slopes.slope, i, slope);
@@ -339,7 +361,7 @@ void piecewise(const CellShape& shape, CellValues operand, const double* kinks, 
   }
 }
 
-void scale(const CellShape& shape, CellValues operand, const double* a, const double* b, double error, double rounds,
+void scale(const CellShape& shape, CellValues operand, const double* a, const double* b, double error, bool rounds,
            CellValues result, CellSlopes slopes, CellSources sources, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const Feature x(shape, operand, i), y(shape, result, i);
@@ -350,10 +372,11 @@ void scale(const CellShape& shape, CellValues operand, const double* a, const do
     const V added = copies ? V(0.0) : size * (error + 8.0 * u) + tiny;
     const double steepest = __builtin_fabs(factor) * (1.0 + error + 4.0 * u);
     V lost(0.0);
-    if (x.has_rounding() && rounds != 0.0)
-      lost = where(size < 0x1p126, size * (rounds * u_float * (1.0 + 0x1p-40)) + tiny_float, V(infinity));
     y.set_deviation(x.deviation() * steepest);
-    y.set_rounding(x.rounding() * steepest + lost);
+    const V run = x.rounding() * steepest;
+    if (x.has_rounding() && rounds)
+      lost = lost_by_rounding(magnitude(y.middle()) + y.away() + added + run) + tiny_float;
+    y.set_rounding(run + lost);
     store(slopes.slope, i, V(factor));
     store(slopes.spread, i, V(__builtin_fabs(factor) * error));
     store(sources.added, i, added);
@@ -368,12 +391,15 @@ void sum(const CellShape& shape, CellValues first, CellValues second, double sig
     y.set_middle(a.middle() + b.middle() * sign);
     for (std::size_t j = 0; j < shape.dimension; ++j) y.set_tangent(j, a.tangent(j) + b.tangent(j) * sign);
     for (std::size_t k = 0; k < shape.used; ++k) y.set_symbol(k, a.symbol(k) + b.symbol(k) * sign);
-    const V size = a.size() + b.size();
-    const V added = size * (4.0 * u);
+    const V added = (a.size() + b.size()) * (4.0 * u);
     V lost(0.0);
-    if (y.has_rounding()) lost = where(size < 0x1p126, size * (u_float * (1.0 + 0x1p-40)), V(infinity));
     y.set_deviation(a.deviation() + b.deviation());
-    y.set_rounding(a.rounding() + b.rounding() + lost);
+    const V run = a.rounding() + b.rounding();
+    if (y.has_rounding()) {
+      const V most = magnitude(y.middle()) + y.away() + added + run;
+      lost = where((a.run_size() > 0.0) & (b.run_size() > 0.0), lost_by_rounding(most), V(0.0));  // + 0 is exact
+    }
+    y.set_rounding(run + lost);
     store(slopes_a.slope, i, V(1.0));
     store(slopes_b.slope, i, V(sign));
     store(slopes_a.spread, i, V(0.0));
@@ -395,11 +421,24 @@ Ends ends_of_difference(const CellShape& shape, const Feature& a, const Feature&
   return {c - half, c + half};
 }
 
+void set_difference(const CellShape& shape, const Feature& a, const Feature& b, const Feature& y) {
+  y.set_middle(a.middle() - b.middle());
+  for (std::size_t j = 0; j < shape.dimension; ++j) y.set_tangent(j, a.tangent(j) - b.tangent(j));
+  for (std::size_t k = 0; k < shape.used; ++k) y.set_symbol(k, a.symbol(k) - b.symbol(k));
+  y.set_deviation(a.deviation() + b.deviation() + (a.size() + b.size()) * (4.0 * u));
+  y.set_rounding(a.rounding() + b.rounding());
+  if (shape.has_gradient)
+    for (std::size_t j = 0; j < shape.dimension; ++j)
+      y.set_residual(j, a.residual(j) + b.residual(j) + (a.steep(j) + b.steep(j)) * (4.0 * u));
+  y.complete();
+}
+
 /// max(a, b) = b + rectifier(a - b), min(a, b) = b - rectifier(b - a).
 void extremum(const CellShape& shape, CellValues first, CellValues second, double sign, CellValues result,
-              CellSlopes slopes_a, CellSlopes slopes_b, CellSources sources, std::size_t n) {
+              CellValues difference, const CellKernels::ExtremumSlopes& slopes, CellSources sources, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const Feature a(shape, first, i), b(shape, second, i), y(shape, result, i);
+    set_difference(shape, a, b, Feature(shape, difference, i));
     const Ends ends = ends_of_difference(shape, a, b);
     const V lower = sign > 0.0 ? ends.lower : -ends.upper, upper = sign > 0.0 ? ends.upper : -ends.lower;
     const auto is_a = lower >= 0.0, is_b = upper <= 0.0;
@@ -416,10 +455,12 @@ void extremum(const CellShape& shape, CellValues first, CellValues second, doubl
     const V spread = where(stays, V(0.0), larger(slope, rest) * (1.0 + 4.0 * u));
     y.set_deviation(slope * a.deviation() + rest * b.deviation());
     y.set_rounding(larger(a.rounding(), b.rounding()));
-    store(slopes_a.slope, i, slope);
-    store(slopes_b.slope, i, rest);
-    store(slopes_a.spread, i, spread);
-    store(slopes_b.spread, i, spread);
+    store(slopes.a.slope, i, slope);
+    store(slopes.b.slope, i, rest);
+    store(slopes.difference.slope, i, V(0.0));
+    store(slopes.a.spread, i, V(0.0));
+    store(slopes.b.spread, i, V(0.0));
+    store(slopes.difference.spread, i, spread);
     store(sources.added, i, added);
     store(sources.lost, i, V(0.0));
   }
@@ -444,8 +485,8 @@ void product_of_values(const CellShape& shape, CellValues first, CellValues seco
             spread_b = (reach_a + a.rounding()) * (1.0 + 4.0 * u);
     V lost(0.0), rounding(0.0);
     if (y.has_rounding()) {
-      lost = where(size < 0x1p126, size * (u_float * (1.0 + 0x1p-40)) + tiny_float, V(infinity));
-      rounding = b.size() * a.rounding() + a.size() * b.rounding() + lost;
+      lost = lost_by_rounding(a.run_size() * b.run_size()) + tiny_float;
+      rounding = b.run_size() * a.rounding() + a.size() * b.rounding() + lost;
     }
     y.set_deviation(magnitude(c_b) * a.deviation() + magnitude(c_a) * b.deviation());
     y.set_rounding(rounding);
@@ -561,7 +602,8 @@ Coarse coarse_of(const BentFunction& f, const Ends& range) {
   }
   const V upper = most + f.ends[1];
   const V lower = f.is_rectifier ? where(is_straight(f, range, V(0.0)), V(-0x1p-47), V(f.ends[0])) : V(f.ends[0]);
-  const V slack = (magnitude(range.lower) + magnitude(range.upper) + magnitude(upper) + magnitude(lower)) * (32.0 * u);
+  const V reach = f.is_rectifier ? magnitude(range.lower) + magnitude(range.upper) : V(0.0);  // else the slope is 0
+  const V slack = (reach + magnitude(upper) + magnitude(lower)) * (32.0 * u);
   return {slope, (upper + lower) * 0.5, (upper - lower) * 0.5 + slack};
 }
 
@@ -640,10 +682,10 @@ void function(const CellShape& shape, CellValues operand, const BentFunction& f,
     V lost(0.0);
     if (x.has_rounding()) {
       const V value = magnitude(y.middle()) + y.away() + bend + furthest * run;
-      lost =
-          (value * f.units.relative + x.size() * f.units.of_argument + f.units.absolute) * (u_float * (1.0 + 0x1p-10)) +
-          tiny_float;
-      lost = where((value < 0x1p126) & (x.size() <= f.largest_run), lost, V(infinity));
+      lost = (value * f.units.relative + x.run_size() * f.units.of_argument + f.units.absolute) *
+                 (u_float * (1.0 + 0x1p-10)) +
+             tiny_float;
+      lost = where((value < 0x1p126) & (x.run_size() <= f.largest_run), lost, V(infinity));
     }
     y.set_rounding(furthest * run + lost);
     store(slopes.slope, i, used);
@@ -752,8 +794,8 @@ const CellKernels DRIFTBOUND_SIMD_NAME(cells) = {DRIFTBOUND_SIMD_TARGET_NAME,
                                                  &piecewise,
                                                  &scale,
                                                  &sum,
-                                                 &extremum,
                                                  &product_of_values,
+                                                 &extremum,
                                                  &sample,
                                                  &function,
                                                  &complete,

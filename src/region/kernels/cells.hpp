@@ -41,8 +41,8 @@ struct CellShape {
 /// Features of a value, one after the other. With x_0 the middle of a cell the exact value is c + t (x - x_0) + s e up to r,
 /// all |e_k| <= 1 and the same for all features of all values.
 /// affine: the rows c, t_1 ... t_d, s_1 ...
-/// radii:  the rows r, X, T, R_1 ... R_d, E as far as they are kept: X >= |value| + E, T >= |derivative| for every
-///         coordinate; R_j is the part of the radius of the j-th derivative that no symbol carries; E bounds what a
+/// radii:  the rows r, X, T, R_1 ... R_d, E as far as they are kept: X >= |value|, T >= |derivative| for every coordinate;
+///         R_j is the part of the radius of the j-th derivative that no symbol carries; E bounds what a
 ///         float32 run is off by
 /// steep:  one row a coordinate: T_j >= |j-th derivative|, where gradients are asked for
 struct CellValues {
@@ -112,29 +112,39 @@ struct CellKernels {
   using Product = void (*)(const double* w, const double* x, double* y, std::size_t outputs, std::size_t inputs,
                            std::size_t columns, std::size_t stride);
   Product product;
-  /// Completes a dense layer, y holding W of the affine rows and |W| of the radii. Where rounding errors are kept:
-  /// `squares` holds the sums of the squares of W times sizes, `weight_norms` bounds the 2-norms of the rows of W, and
-  /// `norm` is one row: the 2-norm of the operand's rounding errors. `defect`: one row a feature, what the tangents are
-  /// off by (where T is kept).
+  /// Completes a dense layer, y holding W of the affine rows and |W| of the radii. `weight_norms` bounds the 2-norms of
+  /// the rows of W. `defect`: one row a feature, what the tangents are off by (where T is kept).
   struct Layer {
     const double *bias, *weight_norms;
     std::size_t inputs;
   };
-  using Dense = void (*)(const CellShape& shape, const Layer& layer, const double* squares, const double* norm,
-                         CellValues y, CellSources sources, double* defect, std::size_t n);
+  /// Where rounding errors are kept: the rows of `squares` multiplied by the squares of W, and by these with the signs
+  /// of W; the number of operands that are not 0 all over a cell, and the 2-norm of their rounding errors, one row each.
+  struct Terms {
+    const double *squares, *signed_squares, *count, *norm;
+  };
+  using Dense = void (*)(const CellShape& shape, const Layer& layer, const Terms& terms, CellValues y,
+                         CellSources sources, double* defect, std::size_t n);
   Dense dense;
   /// y = k + right (x - k) for x >= k, else k + left (x - k), one k a feature.
   using Bent = void (*)(const CellShape& shape, CellValues x, const double* kinks, double left, double right,
                         CellValues y, CellSlopes slopes, CellSources sources, std::size_t n);
   Bent piecewise;
-  /// y = a x + b, one a and b a feature; `error`: a is off by that times |a|; `rounds`: in float32, times 2^-24 |y|.
+  /// y = a x + b, one a and b a feature; `error`: a is off by that times |a|; `rounds`: in float32.
   using Scale = void (*)(const CellShape& shape, CellValues x, const double* a, const double* b, double error,
-                         double rounds, CellValues y, CellSlopes slopes, CellSources sources, std::size_t n);
+                         bool rounds, CellValues y, CellSlopes slopes, CellSources sources, std::size_t n);
   Scale scale;
-  /// y = a + sign b; max(a, b) for sign = 1, min(a, b) for -1; a b
+  /// y = a + sign b; a b
   using Pair = void (*)(const CellShape& shape, CellValues a, CellValues b, double sign, CellValues y,
                         CellSlopes slopes_a, CellSlopes slopes_b, CellSources sources, std::size_t n);
-  Pair sum, extremum, product_of_values;
+  Pair sum, product_of_values;
+  /// max(a, b) for sign = 1, min(a, b) for -1, and the difference a - b, over which slopes are spread.
+  struct ExtremumSlopes {
+    CellSlopes a, b, difference;
+  };
+  using Extremum = void (*)(const CellShape& shape, CellValues a, CellValues b, double sign, CellValues y,
+                            CellValues difference, const ExtremumSlopes& slopes, CellSources sources, std::size_t n);
+  Extremum extremum;
   /// The points where a function is sampled.
   using Sample = void (*)(const CellShape& shape, CellValues x, const BentFunction& f, BentSamples samples,
                           std::size_t n);
@@ -154,8 +164,10 @@ struct CellKernels {
   /// Symbol rows from `first` on are 0.
   using Clear = void (*)(const CellShape& shape, CellValues x, std::size_t first, std::size_t n);
   Clear clear;
-  /// Squares of the rows X.
-  using Squares = void (*)(const CellShape& shape, CellValues x, double* squares, std::size_t n);
+  /// With p and q the squares of the largest and of the smallest number that x is in a cell or a float32 run there, 0 where
+  /// that has the other sign: p + q, p - q, and one row, the number of features with X + E > 0.
+  using Squares = void (*)(const CellShape& shape, CellValues x, double* sums, double* differences, double* count,
+                           std::size_t n);
   Squares squares;
   /// The 2-norm of the rounding errors of y: the smaller of their own, and those of the operands times the largest
   /// slope, with what the step adds. `slopes` null: `lipschitz` bounds them.
