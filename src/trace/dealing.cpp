@@ -25,12 +25,13 @@ struct Chains {
 
 /// Contiguous parts of the first n terms.
 void add_contiguous(const Dealing& dealing, std::int64_t n, Chains& chains) {
-  const std::int64_t run = dealing.run == 0 ? n : dealing.run;
+  const std::int64_t run = dealing.run == 0 ? n : std::min(dealing.run, n);
+  const std::int64_t multiple = std::min(dealing.multiple, n);
   for (std::int64_t done = 0; done < n; done = static_cast<std::int64_t>(chains.ends.back())) {
     const std::int64_t left = n - done;
     const bool is_halved = dealing.kind == Dealing::Kind::balanced && left > run && left < 2 * run;
     const std::int64_t half = dealing.multiple > 1 ? left / 2 : (left + 1) / 2;
-    const std::int64_t length = is_halved ? to_whole(half, dealing.multiple) : run;
+    const std::int64_t length = is_halved ? to_whole(half, multiple) : run;
     chains.ends.push_back(static_cast<std::size_t>(done + std::min(length, left)));
   }
 }
@@ -38,20 +39,20 @@ void add_contiguous(const Dealing& dealing, std::int64_t n, Chains& chains) {
 /// Lanes of the first `whole` of n terms; the others follow the terms of lane 0 where `takes_rest` is set.
 void add_lanes(const Dealing& dealing, std::int64_t whole, std::int64_t n, bool takes_rest, bool has_terms,
                Chains& chains) {
-  const std::int64_t stride = dealing.parts * dealing.run;
+  const std::int64_t parts = std::min(dealing.parts, n), run = std::min(dealing.run, n);  // no more parts have terms
+  const std::int64_t stride = parts * run;
   const std::int64_t front = dealing.short_first ? whole % stride : 0;  // terms of a short first round
   std::size_t end = 0;
-  for (std::int64_t part = 0; part == 0 || part < dealing.parts; ++part) {
+  for (std::int64_t part = 0; part == 0 || part < parts; ++part) {
     const std::size_t before = end;
     const auto take = [&](std::int64_t from, std::int64_t to) {
       if (to <= from) return;
       end += static_cast<std::size_t>(to - from);
       for (std::int64_t k = from; has_terms && k < to; ++k) chains.terms.push_back(static_cast<std::uint32_t>(k));
     };
-    const std::int64_t first = part * dealing.run;
-    take(first, std::min(first + dealing.run, front));
-    for (std::int64_t from = front + first; from < whole; from += stride)
-      take(from, std::min(from + dealing.run, whole));
+    const std::int64_t first = part * run;
+    take(first, std::min(first + run, front));
+    for (std::int64_t from = front + first; from < whole; from += stride) take(from, std::min(from + run, whole));
     if (part == 0 && takes_rest) take(whole, n);
     if (end > before) chains.ends.push_back(end);
   }

@@ -202,6 +202,20 @@ TEST_CASE("a matrix product rounds exactly as its declared order says") {
   }
 }
 
+TEST_CASE("parts that are far more or far longer than a sum has products are one, or one product each") {
+  std::mt19937_64 random(3);
+  const Tensor<double> a = random_tensor<double>({2, 9}, random), b = random_tensor<double>({9, 3}, random);
+  const auto product = [&](const std::string& order) {
+    return apply<double>(op::MatMul{}, {a, b}, cpu_arithmetic("fp32", parse_summation_order(order))).values;
+  };
+  const std::string huge = "9223372036854775807";
+  CHECK(product("lanes:" + huge + "x1/halves") == product("lanes:9x1/halves"));
+  CHECK(product("lanes:" + huge + "x" + huge) == product("sequential"));
+  CHECK(product("lanes:" + huge + "x2:front") == product("lanes:5x2:front"));
+  CHECK(product("slices:" + huge) == product("sequential"));
+  CHECK(product("balanced:" + huge + ":" + huge) == product("sequential"));
+}
+
 TEST_CASE("the orders are different functions") {
   std::mt19937_64 random(2);
   const Tensor<float> a = random_tensor<float>({1, 100}, random), b = random_tensor<float>({100, 40}, random);
