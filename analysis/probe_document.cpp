@@ -139,7 +139,10 @@ Table facts_of(const ProbeFindings& findings, bool is_sum) {
   if (!is_sum) add("fused multiply-add", fused_text(findings.tree()));
   if (findings.additions) add("additions", sums_text(*findings.additions));
   if (findings.steps) add("steps", steps_text(*findings.steps));
-  if (findings.parts) add("sums of parts", sums_text(*findings.parts));
+  const std::vector<bool>& parts = findings.classes.front().rounded_parts;
+  if (findings.parts)
+    add("sums of parts", fmt::format("{} of {} sums: {}", std::count(parts.begin(), parts.end(), true), parts.size(),
+                                     sums_text(*findings.parts)));
   const std::vector<bool>& products = findings.classes.front().rounded_products;
   if (const auto rounded = std::count(products.begin(), products.end(), true); rounded > 0)
     add("products",
@@ -378,7 +381,9 @@ std::vector<std::string> ProbeReport::differences(const ProbedShape& probed) con
   compare("right", probed.findings->right);
   const ProbedResult& result = probed.findings->result;
   const FormatId stored = declared && declared->output != FormatId::fp64 ? declared->output : FormatId::fp32;
-  if (declared && stored != result.format)
+  const bool rounds_sums = declared && declared->reduced_reduction && declared->reduced_reduction->rounds_sums;
+  const bool is_rounded_sum = rounds_sums && declared->reduced_reduction->format == result.format;
+  if (declared && stored != result.format && !is_rounded_sum)
     found.push_back(fmt::format("results are declared to be stored in {} and found to be {}.", format(stored).name,
                                 result_text(result)));
   return found;

@@ -97,6 +97,8 @@ ProbeRequest request_from_c(const driftbound_probe_request& given) {
   if (given.add_up != nullptr) request.kernel.sum = sum_from_c(given.add_up, given.context);
   request.shape = {given.m, given.k, given.multiply != nullptr ? given.n : 1};
   request.batches.assign(given.batch, given.batch + given.batch_count);
+  if (given.expect != nullptr && *given.expect == '\0')
+    throw InvalidArgument("probe: --expect is empty: name an order, or give no text at all");
   if (given.expect != nullptr) request.expected = given.expect;
   request.determinism = given.determinism;
   request.options.calls = given.calls;

@@ -199,10 +199,11 @@ SummationOrder RunSettings::summation_order() const {
     const bool is_simulated = backend == "sim";  // a chain of steps, or of multiply-adds
     return parse_summation_order(!order.empty() ? order : is_simulated ? "sequential+fma" : default_order);
   } catch (const InvalidArgument&) {  // names orders too that are none of runs
-    throw InvalidArgument(fmt::format(
-        "--order '{}': there is no such order of summation; runs have: sequential, pairwise, blocked:B, split-k:S (B "
-        "and S from 1 on), each also with +fma{}",
-        order, backend == "sim" ? ", and with --backend sim balanced:R:M and lanes:PxR" : ""));
+    throw InvalidArgument(
+        fmt::format("--order '{}': there is no such order of summation; runs have: sequential, pairwise, blocked:B, "
+                    "split-k:S, and on the CPU slices:R, balanced:R:M, lanes:PxR, halved, cascade:LxC (numbers from 1 "
+                    "on), each also with +fma; docs/arithmetic.md says what they are",
+                    order));
   }
 }
 

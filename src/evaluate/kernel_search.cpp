@@ -145,6 +145,14 @@ public:
     return b_ && b_->format() == a_.format() ? a_.format() : std::nullopt;
   }
   bool is_mean() const { return is_mean_; }
+  /// Axes of the result whose slices one kernel may compute: batches, rows and columns of a product; of a convolution
+  /// samples, channels and places; else those of the result.
+  Shape extents() const {
+    if (b_ && !convolution_) return {plan_.batches, plan_.m, plan_.n};
+    const Shape& shape = y_.shape();
+    if (!convolution_) return shape;
+    return {shape[0], shape[1], size() / std::max<std::int64_t>(shape[0] * shape[1], 1)};
+  }
   bool has_addend() const { return !addend_.empty(); }
   Real alpha() const { return alpha_; }
   FormatId stored() const { return stored_; }
@@ -588,6 +596,9 @@ public:
     confirm(product, elements);
     count_apart(product);
     numbers_before_ += product.size();
+    if (!mixed_.empty() && !are_edges(product)) mixed_.clear();
+    given_.clear();
+    count_left();
     return !(left_.empty() && mixed_.empty()) && finding_.compared - compared == product.size();
   }
 
@@ -638,6 +649,12 @@ private:
     constexpr std::int64_t most_terms = std::int64_t{1} << 18, fewest_members = 256;
     return k > most_terms || (most_work_ > 0 && k * fewest_members > most_work_ && k > longest_searched_whole);
   }
+
+  /// A number of the evaluation at hand, where members give all numbers together.
+  struct GivenNumber {
+    std::int64_t place = 0;
+    bool by_first = false, by_others = false;  ///< which members give it
+  };
 
   /// One of several members that give all numbers together.
   struct MixedMember {
@@ -798,6 +815,7 @@ private:
     std::vector<std::uint32_t> open;
     for (const LaneGroup<Real>& group : groups) open.push_back((std::uint32_t{1} << group.count) - 1);
     const auto is_open = [&] { return std::any_of(open.begin(), open.end(), [](std::uint32_t m) { return m != 0; }); };
+    std::vector<std::size_t> chosen;
     while (is_open() && mixed_.size() < most_mixed) {
       std::size_t best = 0;
       std::int64_t most = 0;
@@ -809,9 +827,77 @@ private:
       if (mixed_.empty()) furthest_ = members[best];
       if (!(chance_hits(most) < most_by_chance)) break;
       mixed_.push_back({members[best], most});
+      chosen.push_back(best);
       for (std::size_t g = 0; g < open.size(); ++g) open[g] &= ~masks[best][g];
     }
     if (is_open()) mixed_.clear();
+    for (std::size_t g = 0; g < groups.size() && !mixed_.empty(); ++g) {
+      std::uint32_t by_others = 0;
+      for (std::size_t i = 1; i < chosen.size(); ++i) by_others |= masks[chosen[i]][g];
+      append_given(groups[g], masks[chosen[0]][g], by_others);
+    }
+  }
+
+  void append_given(const LaneGroup<Real>& group, std::uint32_t by_first, std::uint32_t by_others) {
+    for (std::size_t lane = 0; lane < group.count; ++lane)
+      given_.push_back({group.places[lane], ((by_first >> lane) & 1) != 0, ((by_others >> lane) & 1) != 0});
+  }
+
+  /// Whether the numbers that the first member of a mixture does not give lie at edges: in rows, columns or other slices of the
+  /// result, in a block of it, or behind or before one place, of which the other members give every number that was compared.
+  /// A single changed number may be given by some other member, but not all of its row or column.
+  bool are_edges(const RecordedSums<Real>& product) const {
+    constexpr double most_by_chance = 1e-3;
+    const auto are_others = [&](const auto& is_inside) {
+      std::int64_t inside = 0;
+      for (const GivenNumber& one : given_) {
+        if (!is_inside(one.place)) continue;
+        if (!one.by_others) return false;
+        ++inside;
+      }
+      return chance_hits(inside) < most_by_chance;
+    };
+    std::int64_t first = product.size(), last = -1;
+    for (const GivenNumber& one : given_) {
+      if (one.by_first) continue;
+      first = std::min(first, one.place);
+      last = std::max(last, one.place);
+    }
+    return last < 0 || are_others([&](std::int64_t place) { return place >= first; }) ||
+           are_others([&](std::int64_t place) { return place <= last; }) || are_block_or_slices(product, are_others);
+  }
+
+  template <class AreOthers>
+  bool are_block_or_slices(const RecordedSums<Real>& product, const AreOthers& are_others) const {
+    const Shape shape = product.extents();
+    const auto index_of = [&](std::int64_t place, std::size_t axis) {
+      for (std::size_t a = shape.size(); --a > axis;) place /= shape[a];
+      return static_cast<std::size_t>(place % shape[axis]);
+    };
+    std::vector<std::vector<char>> has_other(shape.size()), misses(shape.size());  // by axis and index
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      has_other[axis].assign(static_cast<std::size_t>(shape[axis]), 0);
+      misses[axis] = has_other[axis];
+      for (const GivenNumber& one : given_) {
+        if (!one.by_first) has_other[axis][index_of(one.place, axis)] = 1;
+        if (!one.by_others) misses[axis][index_of(one.place, axis)] = 1;
+      }
+    }
+    const auto in_block = [&](std::int64_t place) {
+      for (std::size_t axis = 0; axis < shape.size(); ++axis)
+        if (has_other[axis][index_of(place, axis)] == 0) return false;
+      return true;
+    };
+    const auto in_slice = [&](std::int64_t place) {
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const std::size_t index = index_of(place, axis);
+        if (has_other[axis][index] != 0 && misses[axis][index] == 0) return true;
+      }
+      return false;
+    };
+    const bool are_all_in_slices = std::all_of(
+        given_.begin(), given_.end(), [&](const GivenNumber& one) { return one.by_first || in_slice(one.place); });
+    return are_others(in_block) || (are_all_in_slices && are_others(in_slice));
   }
 
   static void add_masks(const RecordedSums<Real>& product, const MembersOfChains& shared,
@@ -831,12 +917,14 @@ private:
   /// Counts what the members of a mixture give of a group; none are left where they do not give all.
   void confirm_mixed(const RecordedSums<Real>& product, const LaneGroup<Real>& group, GroupReadings<Real>& readings) {
     const Matching<Real> matching(product, group);
-    std::uint32_t open = (std::uint32_t{1} << group.count) - 1;
+    std::uint32_t open = (std::uint32_t{1} << group.count) - 1, by_first = 0, by_others = 0;
     for (MixedMember& one : mixed_) {
-      const std::uint32_t given = matching.masks(one.member, readings).front() & open;
-      one.numbers += std::popcount(given);
+      const std::uint32_t given = matching.masks(one.member, readings).front();
+      (&one == &mixed_.front() ? by_first : by_others) |= given;
+      one.numbers += std::popcount(given & open);
       open &= ~given;
     }
+    append_given(group, by_first, by_others);
     if (open != 0) mixed_.clear();
   }
 
@@ -926,6 +1014,7 @@ private:
   std::vector<MembersOfChains> left_;  ///< members that give all numbers
   std::optional<RowSearch> rows_;      ///< of softmax and norms: does all
   std::vector<MixedMember> mixed_;     ///< where there are none: members that do so together
+  std::vector<GivenNumber> given_;     ///< of the evaluation at hand, by these
   KernelFinding finding_;
 };
 

@@ -468,13 +468,14 @@ public:
     return found;
   }
 
-  /// How many of the results of elements 0, stride, 2 stride, … are the recorded ones.
-  std::int64_t equal(const RowSteps& steps, const RowStatistics& statistics, std::int64_t stride) {
-    std::int64_t count = 0;
+  /// How many of the results of elements 0, stride, 2 stride, … of each row are the recorded ones.
+  std::array<std::int64_t, sum_lanes> equal(const RowSteps& steps, const RowStatistics& statistics,
+                                            std::int64_t stride) {
+    std::array<std::int64_t, sum_lanes> counts = {};
     for_each_result(steps, statistics, stride, [&](float y, std::int64_t i, std::size_t lane) {
-      count += y == group_.recorded[static_cast<std::size_t>(i) * sum_lanes + lane] ? 1 : 0;
+      counts[lane] += y == group_.recorded[static_cast<std::size_t>(i) * sum_lanes + lane] ? 1 : 0;
     });
-    return count;
+    return counts;
   }
 
   /// Adds what a kernel gives in place of the recorded numbers. `before`: numbers of the result in earlier evaluations.
@@ -616,11 +617,14 @@ public:
       finding.equal_bits -= finding.nearest->differing;
       return finding;
     }
-    finding.kernel = left_.front();
-    for (std::size_t i = 1; i < left_.size() && i <= most_alike; ++i) finding.alike.push_back(left_[i]);
-    const double share = (static_cast<double>(equal_of_others_) + 1.0) / (static_cast<double>(others_) + 2.0);
-    finding.estimate_chance_hits =
-        static_cast<double>(finding.family) * std::pow(share, static_cast<double>(finding.compared));
+    finding.kernel = left_.front().kernel;
+    for (std::size_t i = 1; i < left_.size() && i <= most_alike; ++i) finding.alike.push_back(left_[i].kernel);
+    const double share =
+        (static_cast<double>(equal_rows_of_others_) + 1.0) / (static_cast<double>(rows_of_others_) + 2.0);
+    const double by_chance = static_cast<double>(finding.family) * std::pow(share, static_cast<double>(rows_compared_));
+    const auto has_other_sums = [&](const Left& one) { return one.sums != left_.front().sums; };
+    const auto apart = std::count_if(left_.begin(), left_.end(), has_other_sums);
+    finding.estimate_chance_hits = std::max(by_chance, static_cast<double>(apart));
     return finding;
   }
 
@@ -683,9 +687,11 @@ private:
         running.lanes = lanes;
         try_results(rows, member, running, values, group);
       }
-    std::stable_sort(left_.begin(), left_.end(), [](const ProductKernel& a, const ProductKernel& b) {
-      return a.row->sums != b.row->sums && (a.row->sums == Sums::running) < (b.row->sums == Sums::running);
+    std::stable_sort(left_.begin(), left_.end(), [](const Left& a, const Left& b) {
+      const Sums of_a = a.kernel.row->sums, of_b = b.kernel.row->sums;
+      return of_a != of_b && (of_a == Sums::running) < (of_b == Sums::running);
     });
+    rows_compared_ += static_cast<std::int64_t>(group.count);
     finding_.compared = static_cast<std::int64_t>(group.count) * rows.results_of_row();
     if (left_.empty()) add_differences(values);
     return true;
@@ -736,27 +742,32 @@ private:
     const auto [known, is_new] = known_.try_emplace(key);
     EqualNumbers& equal = known->second;
     if (is_new) {
-      equal.of_sample = values.equal(*member.row, statistics, sample_stride(rows));
-      if (equal.of_sample == lanes * sampled(rows)) equal.of_all = values.equal(*member.row, statistics, 1);
+      const auto of_rows = values.equal(*member.row, statistics, sample_stride(rows));
+      equal.of_sample = total(of_rows);
+      equal.rows = std::count(of_rows.begin(), of_rows.begin() + lanes, sampled(rows));
+      if (equal.rows == lanes) equal.of_all = total(values.equal(*member.row, statistics, 1));
     }
-    if (equal.of_all == lanes * rows.results_of_row()) return left_.push_back(member);
+    if (equal.of_all == lanes * rows.results_of_row()) return left_.push_back({member, joined(0, statistics)});
     if (is_new && equal >= most_equal_) take_nearest(member, equal > most_equal_);
     most_equal_ = std::max(most_equal_, equal);
-    equal_of_others_ += equal.of_sample;
-    others_ += lanes * sampled(rows);
+    equal_rows_of_others_ += equal.rows;
+    rows_of_others_ += lanes;
   }
 
   void keep_matching(const RecordedRows& rows, const RowGroup& group) {
     RowValues values(rows, group);
     const std::int64_t all = static_cast<std::int64_t>(group.count) * rows.results_of_row();
-    std::vector<ProductKernel> left;
+    std::vector<Left> left;
     std::int64_t most_equal = -1;
-    for (ProductKernel& member : left_) {
-      const std::int64_t equal = values.equal(*member.row, values.statistics(member), 1);
-      if (equal >= most_equal && left.empty()) take_nearest(member, equal > most_equal);
+    for (Left& one : left_) {
+      const RowStatistics statistics = values.statistics(one.kernel);
+      const std::int64_t equal = total(values.equal(*one.kernel.row, statistics, 1));
+      if (equal >= most_equal && left.empty()) take_nearest(one.kernel, equal > most_equal);
       most_equal = std::max(most_equal, equal);
-      if (equal == all) left.push_back(std::move(member));
+      one.sums = joined(one.sums, statistics);
+      if (equal == all) left.push_back(std::move(one));
     }
+    rows_compared_ += static_cast<std::int64_t>(group.count);
     numbers_left_ -= all * std::max<std::int64_t>(static_cast<std::int64_t>(left_.size()), 1);
     left_ = std::move(left);
     finding_.compared += all;
@@ -773,11 +784,28 @@ private:
     if (nearest_.size() < most_nearest) nearest_.push_back({member});
   }
 
+  /// A member that gives all numbers.
+  struct Left {
+    ProductKernel kernel;
+    std::uint64_t sums = 0;  ///< hash of the numbers that its results are made of
+  };
+  static std::uint64_t joined(std::uint64_t hash, const RowStatistics& statistics) {
+    for (const std::uint32_t bits : statistics.bits()) {
+      hash = (hash ^ bits) * 0x9e3779b97f4a7c15;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+  static std::int64_t total(const std::array<std::int64_t, sum_lanes>& counts) {
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  }
+
   using Key = std::tuple<std::array<std::uint32_t, 2 * sum_lanes>, Result, bool, Exponential>;
   /// Of the first rows.
   struct EqualNumbers {
     std::int64_t of_sample = 0;
     std::int64_t of_all = -1;  ///< -1: not counted, as some of the sample differ
+    std::int64_t rows = 0;     ///< whose numbers in the sample are all equal: they share their sums
 
     friend auto operator<=>(const EqualNumbers&, const EqualNumbers&) = default;
   };
@@ -789,11 +817,12 @@ private:
   std::int64_t done_ = 0, place_ = 0, stride_ = 1;
   std::int64_t numbers_before_ = 0;  ///< of the result in earlier evaluations
   EqualNumbers most_equal_;
-  std::int64_t equal_of_others_ = 0, others_ = 0;
+  std::int64_t equal_rows_of_others_ = 0, rows_of_others_ = 0;  ///< of members that do not give all of the first rows
+  std::int64_t rows_compared_ = 0;
   std::map<Key, EqualNumbers> known_;  ///< by sums and steps
   std::vector<KernelDifference>
       nearest_;  ///< of the last members that gave all, else of those that give most of the sample
-  std::vector<ProductKernel> left_;
+  std::vector<Left> left_;
   KernelFinding finding_;
 };
 

@@ -69,7 +69,8 @@ Chains chains_of(const Dealing& dealing, std::int64_t n, bool has_terms) {
   if (has_lanes) {
     add_lanes(dealing, whole, n, is_in_part, has_terms, chains);
   } else {
-    add_contiguous(dealing, is_in_part ? n : whole, chains);
+    add_contiguous(dealing, whole == 0 ? n : whole, chains);
+    if (is_in_part) chains.ends.back() = static_cast<std::size_t>(n);
   }
   const auto dealt = static_cast<std::int64_t>(chains.ends.back());
   const std::size_t from = chains.terms.size();

@@ -511,6 +511,27 @@ TEST_CASE("a product whose edges another kernel computed is explained by both") 
   CHECK_FALSE(run.searched().kernel.has_value());
 }
 
+TEST_CASE("a changed number is not explained by another kernel that gives it") {
+  std::mt19937_64 random(9);
+  MadeRun run(16, 64, 48, random);
+  const std::vector<float> y = run.computed_by(chains({}, Combination::sequential, true));
+  int given = 0;
+  for (const Dealing& dealing :
+       {Dealing{Dealing::Kind::interleaved, 2, 1, 1}, Dealing{Dealing::Kind::contiguous, 1, 32, 1},
+        Dealing{Dealing::Kind::interleaved, 4, 1, 1}}) {
+    const std::vector<float> others = run.computed_by(chains(dealing, Combination::sequential, true));
+    for (const std::size_t at : {0u, 77u, 400u, 767u}) {
+      CAPTURE(at);
+      std::vector<float> changed = y;
+      changed[at] = others[at];
+      given += changed[at] != y[at] ? 1 : 0;
+      run.record(changed);
+      if (changed[at] != y[at]) CHECK_FALSE(run.searched().kernel.has_value());
+    }
+  }
+  CHECK(given >= 4);
+}
+
 TEST_CASE("parts of a matrix unit cut no block, as T-21 assumes") {
   for (const std::int64_t k : {100, 616, 1000}) {
     for (const std::int64_t block : {4, 8, 16, 32}) {
@@ -795,6 +816,21 @@ TEST_CASE("the order of a softmax's sum is found, with what makes its terms") {
 float sum_of_exponentials(const float* first, const float* last, float most) {
   return in_eight_lanes(
       last - first, [&](std::int64_t i) { return static_cast<float>(std::exp(static_cast<double>(first[i] - most))); });
+}
+
+TEST_CASE("one row does not tell the order of its sum: all of its numbers are made of one") {
+  std::mt19937_64 random(20261215);
+  MadeRows rows(1, 500, op::Softmax{-1}, false, random);
+  const std::vector<float> y = rows.made([&](const float* x, float* out) {
+    const float most = *std::max_element(x, x + rows.n), sum = sum_of_exponentials(x, x + rows.n, most);
+    for (std::int64_t i = 0; i < rows.n; ++i)
+      out[i] = static_cast<float>(std::exp(static_cast<double>(x[i] - most))) / sum;
+  });
+  const KernelFinding found = rows.searched(y);
+  REQUIRE(found.kernel.has_value());
+  CHECK(found.members_left > 1);
+  CHECK(found.estimate_chance_hits >= 1.0);
+  CHECK_FALSE(found.tells());
 }
 
 TEST_CASE("logarithms of softmax and of sums of exponentials are found") {

@@ -488,7 +488,10 @@ TEST_CASE("sums that are kept in bf16 are found, with the products that are roun
       const std::vector<bool>& rounded = found.classes.front().rounded_products;
       CHECK(std::count(rounded.begin(), rounded.end(), true) == (rounds_products ? n : 1));
       CHECK(found.is_confirmed());
-      CHECK_THROWS_WITH_AS(arithmetic_of(found, "bf16"), doctest::Contains("8 bits"), Unsupported);
+      const ReducedReduction reduction = arithmetic_of(found, "bf16").reduced_reduction.value();
+      CHECK(reduction.format == FormatId::bf16);
+      CHECK(reduction.rounds_sums);
+      CHECK(reduction.parts == n);
     }
 }
 
@@ -529,6 +532,23 @@ TEST_CASE("parts of a sum that are rounded before they are added are found") {
           CHECK(model.reduced_reduction->parts == 4);
           CHECK(model.reduced_reduction->rounds_sums == of_sums);
         }
+}
+
+TEST_CASE("a running sum in bf16 that takes parts in float32 rounds as often as it takes one") {
+  const auto kernel = of_narrow(FormatId::bf16, [](const Row& a, const Row& b) {
+    float sum = 0.0F;
+    for (std::size_t first = 0; first < a.size(); first += 4) {
+      float part = 0.0F;
+      for (std::size_t k = first; k < std::min(first + 4, a.size()); ++k) part += a[k] * b[k];
+      sum = stored(sum + part, FormatId::bf16);
+    }
+    return sum;
+  });
+  const ProbeFindings found = probe_product(kernel, {16, 128, 2});
+  CHECK(found.is_confirmed());
+  const ReducedReduction reduction = arithmetic_of(found, "running").reduced_reduction.value();
+  CHECK(reduction.rounds_sums);
+  CHECK(reduction.parts >= 31);  // the last of the 32 roundings is that of the result
 }
 
 TEST_CASE("rounded parts of a simulated matrix unit are found") {

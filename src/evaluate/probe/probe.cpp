@@ -559,7 +559,7 @@ RepeatedCalls repeated(probe::Caller& caller, std::int64_t calls, std::uint64_t 
   const ProductShape& shape = caller.shape();
   probe::RandomNumbers random(seed);
   const std::vector<float> a = random(shape.m * shape.k), b = random(shape.k * shape.n);
-  const std::vector<float> first = caller(a, b);
+  const std::vector<float> first = caller.finite(a, b);
   RepeatedCalls found;
   found.calls = calls;
   std::set<std::size_t> differing;
@@ -597,29 +597,54 @@ SummationOrder common_order(const ProbeFindings& findings) {
   return are_binary ? SummationOrder{SummationOrder::Kind::height, height, false} : SummationOrder{};
 }
 
-/// Sums that are kept in the bits of bf16 or fp16: each part of a sum, or sums of parts too.
+/// What is rounded to the format of parts in the sum of one class of elements.
+struct PartRoundings {
+  int lowest = 0;  ///< nodes whose sum is rounded, above no other one
+  int most = 0;    ///< that one product passes through
+  int all = 0;     ///< of products and sums
+};
+
+PartRoundings part_roundings(const ElementClass& found, bool are_additions_narrow) {
+  const SummationTree& tree = *found.tree;
+  const probe::TreeIndex index(tree);
+  std::vector<int> passed(static_cast<std::size_t>(tree.leaves) + tree.nodes.size(), 0);  // at most, up to it
+  const auto passed_at = [&](std::int64_t id) -> int& { return passed[static_cast<std::size_t>(id)]; };
+  PartRoundings roundings;
+  for (std::size_t k = 0; k < found.rounded_products.size(); ++k) {
+    passed[k] = found.rounded_products[k] ? 1 : 0;
+    roundings.all += passed[k];
+  }
+  for (std::size_t t = 0; t < tree.nodes.size(); ++t) {
+    const std::int64_t node = tree.leaves + static_cast<std::int64_t>(t);
+    int below = 0;
+    for (const std::int64_t child : tree.nodes[t]) below = std::max(below, passed_at(child));
+    const bool is_part = !found.rounded_parts.empty() && found.rounded_parts[t];
+    const bool is_rounded = is_part || (are_additions_narrow && !probe::is_step(index, node, !tree.is_binary()));
+    passed_at(node) = below + (is_rounded ? 1 : 0);
+    roundings.lowest += is_rounded && below == 0 ? 1 : 0;
+    roundings.all += is_rounded ? 1 : 0;
+  }
+  roundings.most = passed.back();
+  return roundings;
+}
+
+/// Sums that are kept in the bits of bf16 or fp16, in the terms of T-23: P is the number of parts, and large enough for the
+/// P + 1 roundings of a product and the 2 P + 1 roundings in all that the theorem admits, so that it covers any tree.
 void take_rounded_parts(const ProbeFindings& findings, ArithmeticModel& model) {
-  const bool has_narrow_additions =
+  const bool are_additions_narrow =
       findings.additions && !findings.additions->is_hidden && findings.additions->precision < 24;
-  if (!findings.parts && !has_narrow_additions) return;
-  const std::vector<bool>& rounded = findings.classes.front().rounded_parts;
+  if (!findings.parts && !are_additions_narrow) return;
   const int bits = findings.parts ? findings.parts->precision : findings.additions->precision;
-  const bool is_known = bits == format(FormatId::bf16).precision || bits == format(FormatId::fp16).precision;
-  if (!is_known || rounded.empty())
+  const bool is_bf16 = bits == format(FormatId::bf16).precision;
+  if (!is_bf16 && bits != format(FormatId::fp16).precision)
     throw Unsupported("probe: sums are kept with " + std::to_string(bits) +
                       " bits in a way that no arithmetic here describes");
-  const SummationTree& tree = findings.tree();
-  std::vector<bool> has_part(tree.nodes.size(), false);  // below the node, or at it
-  ReducedReduction reduction{bits == format(FormatId::bf16).precision ? FormatId::bf16 : FormatId::fp16, 0,
-                             has_narrow_additions};
-  for (std::size_t t = 0; t < tree.nodes.size(); ++t) {
-    const auto is_above = [&](std::int64_t child) {
-      return child >= tree.leaves && has_part[static_cast<std::size_t>(child - tree.leaves)];
-    };
-    const bool has_parts_below = std::any_of(tree.nodes[t].begin(), tree.nodes[t].end(), is_above);
-    if (rounded[t] && !has_parts_below) ++reduction.parts;
-    if (rounded[t] && has_parts_below) reduction.rounds_sums = true;
-    has_part[t] = has_parts_below || rounded[t];
+  ReducedReduction reduction{is_bf16 ? FormatId::bf16 : FormatId::fp16, 1, false};
+  for (const ElementClass& found : findings.classes) {
+    if (!found.tree) throw Unsupported("probe: some elements have no tree: how their parts are rounded is not known");
+    const PartRoundings roundings = part_roundings(found, are_additions_narrow);
+    reduction.parts = std::max({reduction.parts, roundings.lowest, roundings.most, (roundings.all + 1) / 2});
+    reduction.rounds_sums = reduction.rounds_sums || roundings.most > 1;
   }
   model.reduced_reduction = reduction;
 }
