@@ -144,7 +144,7 @@ TEST_CASE("outputs that cannot be written are refused before any work is done") 
 TEST_CASE("bad options are refused with status 3, missing devices with status 4") {
   const TemporaryFolder folder;
   check_refused("report " + mlp + " --order zigzag",
-                "runs have: sequential, pairwise, blocked:B, split-k:S (B and S from 1 on), each also with +fma\n");
+                "runs have: sequential, pairwise, blocked:B, split-k:S, and on the CPU slices:R, balanced:R:M");
   check_refused("report " + mlp + " --order blocked:0", "blocked:0");
   check_refused("report " + mlp + " --domain 1", "--domain");
   check_refused("report " + mlp + " --domain 1:inf", "--domain '1:inf': 'inf' is not a finite number");
