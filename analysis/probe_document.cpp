@@ -82,8 +82,10 @@ std::string steps_text(const StepArithmetic& steps) {
 }
 
 /// "all", "none" or how many products are added without being rounded.
-std::string fused_text(const SummationTree& tree) {
-  if (tree.fused.empty()) return "not seen: products are exact";
+std::string fused_text(const ProbeFindings& findings) {
+  const SummationTree& tree = findings.tree();
+  const bool are_doubles = findings.additions && findings.additions->precision == 53;
+  if (tree.fused.empty() || are_doubles) return "not seen: products are exact";
   const auto count = std::count(tree.fused.begin(), tree.fused.end(), true);
   if (count == 0) return "no: every product is rounded";
   return fmt::format("yes: {} of {} products are not rounded before they are added", count, tree.leaves);
@@ -136,7 +138,7 @@ Table facts_of(const ProbeFindings& findings, bool is_sum) {
   add("order", to_string(findings.order));
   add(is_sum ? "operand" : "left operand", reading_text(findings.left));
   if (!is_sum) add("right operand", reading_text(findings.right));
-  if (!is_sum) add("fused multiply-add", fused_text(findings.tree()));
+  if (!is_sum) add("fused multiply-add", fused_text(findings));
   if (findings.additions) add("additions", sums_text(*findings.additions));
   if (findings.steps) add("steps", steps_text(*findings.steps));
   const std::vector<bool>& parts = findings.classes.front().rounded_parts;

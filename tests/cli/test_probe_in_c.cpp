@@ -147,6 +147,8 @@ TEST_CASE("an order that is expected and not found differs, in C as in the progr
   request.expect = "sequential";
   const AnswerInC as_expected(request);
   CHECK(as_expected.status == DRIFTBOUND_OK);
+  request.expect = "";
+  CHECK(contains(refusal(request), "--expect is empty"));
   request.expect = "pairwise";
   const AnswerInC other(request);
   CHECK(other.status == DRIFTBOUND_NOT_CONFIRMED);
@@ -202,6 +204,11 @@ TEST_CASE("what a kernel of C does wrong is said, and nothing is thrown through 
                  "element [1, 2] of the result is NaN"));
   CHECK(contains(refusal_of([](float*, float*, float* c) { c[5] = std::numeric_limits<float>::infinity(); }),
                  "element [1, 2] of the result is infinite"));
+  Kernel broken;
+  broken.fault = [](float*, float*, float* c) { c[5] = std::nanf(""); };
+  driftbound_probe_request repeated = request_for(broken);
+  repeated.determinism = 3;
+  CHECK(contains(refusal(repeated), "element [1, 2] of the result is NaN"));
   const std::string environment = refusal_of([](float*, float*, float*) { std::fesetround(FE_UPWARD); });
   std::fesetround(FE_TONEAREST);
   CHECK(contains(environment, "it changed the floating-point environment of its thread"));
