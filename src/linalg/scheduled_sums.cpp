@@ -19,32 +19,56 @@ const ScheduledKernels& kernels() {
   return simd::fastest<scheduled_builds>();
 }
 
-UnitParts unit_parts(const TensorCore& unit, const SumSchedule& schedule) {
-  UnitParts parts;
-  parts.block = static_cast<std::size_t>(unit.block);
-  parts.fraction_unit = std::ldexp(1.0, unit.fraction_bits);
-  parts.sum_unit = std::ldexp(1.0, unit.sum_bits);
-  parts.terms = schedule.terms.data();
-  parts.ends = schedule.ends.data();
-  parts.parts = schedule.ends.size();
-  return parts;
-}
-
-template <class Real>
-ChainParts<Real> chain_parts(bool fma, const SumSchedule& schedule) {
-  ChainParts<Real> parts;
-  parts.fma = fma;
-  parts.terms = schedule.terms.data();
-  parts.ends = schedule.ends.data();
-  parts.parts = schedule.ends.size();
-  return parts;
-}
-
 void add_chains(const ChainParts<float>& chain) {
   kernels().chains(chain);
 }
 void add_chains(const ChainParts<double>& chain) {
   kernels().chains_in_double(chain);
+}
+
+/// What the parts of sums are made of.
+template <class Real>
+struct Factors {
+  const Real *a = nullptr, *b = nullptr;
+  bool a_by_lane = false;
+  const UnitFactors *a_of_unit = nullptr, *b_of_unit = nullptr;  ///< the same, of kernels with a matrix unit
+};
+
+/// The sums of all parts, each of which starts from `start`; null: from its first product, of a matrix unit from 0.
+/// Shapes:    sums [parts, sum_lanes], start [sum_lanes]
+template <class Real>
+void add_parts(const ProductKernel& kernel, const SumSchedule& schedule, const Factors<Real>& factors,
+               const Real* start, Real* sums) {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (kernel.matrix_unit) {
+      UnitParts unit;
+      unit.a = factors.a_of_unit->values.data();
+      unit.a_power = factors.a_of_unit->powers.data();
+      unit.b = factors.b_of_unit->values.data();
+      unit.b_power = factors.b_of_unit->powers.data();
+      unit.a_by_lane = factors.a_by_lane;
+      unit.block = static_cast<std::size_t>(kernel.matrix_unit->block);
+      unit.fraction_unit = std::ldexp(1.0, kernel.matrix_unit->fraction_bits);
+      unit.sum_unit = std::ldexp(1.0, kernel.matrix_unit->sum_bits);
+      unit.terms = schedule.terms.data();
+      unit.ends = schedule.ends.data();
+      unit.parts = schedule.ends.size();
+      unit.start = start;
+      unit.sums = sums;
+      return kernels().units(unit);
+    }
+  }
+  ChainParts<Real> chain;
+  chain.a = factors.a;
+  chain.b = factors.b;
+  chain.a_by_lane = factors.a_by_lane;
+  chain.fma = kernel.fma;
+  chain.terms = schedule.terms.data();
+  chain.ends = schedule.ends.data();
+  chain.parts = schedule.ends.size();
+  chain.start = start;
+  chain.sums = sums;
+  add_chains(chain);
 }
 
 /// Columns [first, first + sum_lanes) of a packed matrix, 0 behind the last one: `packed` itself, or `gathered`, into which
@@ -87,7 +111,8 @@ public:
       Lanes addend = {};
       if (addends != nullptr) std::copy_n(addends + row * n, columns, addend.begin());
       const Real* const first = addends == nullptr ? nullptr : addend.data();
-      sum(factors, left, panel, right, kernel_.addend == AddendPlace::chain_start ? first : nullptr, parts);
+      add_parts<Real>(kernel_, schedule_, {factors, panel, false, &left, &right},
+                      kernel_.addend == AddendPlace::chain_start ? first : nullptr, parts.data());
       Lanes sums = combined(parts, schedule_.joins, PartRounding(kernel_),
                             kernel_.addend == AddendPlace::before_parts ? first : nullptr);
       if (kernel_.matrix_unit) mend(factors, panel, parts, addend, sums);
@@ -102,37 +127,11 @@ private:
       if (kernel_.matrix_unit) of_unit.take(factors, format(kernel_.operands));
   }
 
-  void sum(const Real* a, const UnitFactors& left, const Real* panel, const UnitFactors& right, const Real* start,
-           std::vector<Real>& parts) const {
-    if constexpr (std::is_same_v<Real, float>) {
-      if (kernel_.matrix_unit) {
-        UnitParts unit = unit_parts(*kernel_.matrix_unit, schedule_);
-        unit.a = left.values.data();
-        unit.a_power = left.powers.data();
-        unit.b = right.values.data();
-        unit.b_power = right.powers.data();
-        unit.start = start;
-        unit.sums = parts.data();
-        return kernels().units(unit);
-      }
-    }
-    ChainParts<Real> chain = chain_parts<Real>(kernel_.fma, schedule_);
-    chain.a = a;
-    chain.b = panel;
-    chain.start = start;
-    chain.sums = parts.data();
-    add_chains(chain);
-  }
-
   /// Replaces sums of a matrix unit that are not finite, but for those that the rounding of finite parts made so.
   void mend(const Real* a, const Real* panel, const std::vector<Real>& parts, const Lanes& addend, Lanes& sums) const {
     if (std::all_of(sums.begin(), sums.end(), [](Real x) { return std::isfinite(x); })) return;
     Lanes plain;
-    ChainParts<Real> chain = chain_parts<Real>(true, whole_);
-    chain.a = a;
-    chain.b = panel;
-    chain.sums = plain.data();
-    add_chains(chain);
+    add_parts<Real>({}, whole_, {a, panel}, nullptr, plain.data());
     for (std::size_t lane = 0; lane < sum_lanes; ++lane)
       if (!std::isfinite(sums[lane]) && !is_overflow_of_rounding(parts, lane)) sums[lane] = plain[lane] + addend[lane];
   }
@@ -163,27 +162,9 @@ void UnitFactors::take(std::span<const float> factors, const Format& operands) {
 template <class Real>
 std::vector<Real> KernelSums::parts(const SumOperands<Real>& operands, const Real* start) const {
   std::vector<Real> sums(schedule_.ends.size() * sum_lanes);
-  ChainParts<Real> chain = chain_parts<Real>(kernel_.fma, schedule_);
-  chain.a = operands.a.data();
-  chain.b = operands.b.data();
-  chain.a_by_lane = true;
-  chain.start = start;
-  chain.sums = sums.data();
-  if constexpr (std::is_same_v<Real, double>) {
-    add_chains(chain);
-  } else if (kernel_.matrix_unit) {
-    UnitParts unit = unit_parts(*kernel_.matrix_unit, schedule_);
-    unit.a = operands.a_of_unit.values.data();
-    unit.a_power = operands.a_of_unit.powers.data();
-    unit.b = operands.b_of_unit.values.data();
-    unit.b_power = operands.b_of_unit.powers.data();
-    unit.a_by_lane = true;
-    unit.start = start;
-    unit.sums = sums.data();
-    kernels().units(unit);
-  } else {
-    add_chains(chain);
-  }
+  add_parts<Real>(kernel_, schedule_,
+                  {operands.a.data(), operands.b.data(), true, &operands.a_of_unit, &operands.b_of_unit}, start,
+                  sums.data());
   return sums;
 }
 

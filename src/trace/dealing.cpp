@@ -39,7 +39,7 @@ void add_contiguous(const Dealing& dealing, std::int64_t n, Chains& chains) {
 /// Lanes of the first `whole` of n terms; the others follow the terms of lane 0 where `takes_rest` is set.
 void add_lanes(const Dealing& dealing, std::int64_t whole, std::int64_t n, bool takes_rest, bool has_terms,
                Chains& chains) {
-  const std::int64_t parts = std::min(dealing.parts, n), run = std::min(dealing.run, n);  // no more parts have terms
+  const std::int64_t parts = std::min(dealing.parts, n), run = std::min(dealing.run, n);  // parts behind these have no terms
   const std::int64_t stride = parts * run;
   const std::int64_t front = dealing.short_first ? whole % stride : 0;  // terms of a short first round
   std::size_t end = 0;

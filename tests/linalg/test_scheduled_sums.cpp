@@ -76,7 +76,7 @@ std::pair<std::vector<Terms>, Terms> dealt(const Dealing& dealing, const Terms& 
     std::erase_if(parts, [](const Terms& part) { return part.empty(); });
     return {parts, rest};
   }
-  const std::int64_t dealt_out = has_rest ? whole : n;
+  const std::int64_t dealt_out = whole > 0 ? whole : n;
   for (std::int64_t first = 0; first < dealt_out;) {
     const std::int64_t left = dealt_out - first;
     std::int64_t length = dealing.run == 0 ? left : std::min(dealing.run, left);
@@ -88,6 +88,7 @@ std::pair<std::vector<Terms>, Terms> dealt(const Dealing& dealing, const Terms& 
     parts.emplace_back(all.begin() + first, all.begin() + first + length);
     first += length;
   }
+  if (!has_rest) parts.back().insert(parts.back().end(), all.begin() + dealt_out, all.end());
   return {parts, rest};
 }
 
@@ -163,6 +164,13 @@ std::vector<ProductKernel> kernels_of_unit(const SimulatedUnit& simulated, std::
   return kernels;
 }
 
+/// One row-major product [m, k] x [k, n].
+ProductPlan plan_of(std::size_t m, std::size_t k, std::size_t n) {
+  const auto rows = static_cast<std::int64_t>(m), terms = static_cast<std::int64_t>(k),
+             columns = static_cast<std::int64_t>(n);
+  return {1, rows, columns, terms, {0}, {0}, terms, 1, columns, 1};
+}
+
 TEST_CASE("a simulated matrix unit has the bits of an emulator in integers") {
   std::mt19937_64 random(20261128);
   const std::size_t m = 3, n = 19;
@@ -171,16 +179,7 @@ TEST_CASE("a simulated matrix unit has the bits of an emulator in integers") {
       for (const int spread : {2, 12, 60}) {
         const std::vector<float> a = numbers_of(simulated.operands, m * k, spread, random);
         const std::vector<float> b = numbers_of(simulated.operands, k * n, spread, random);
-        const ProductPlan plan{1,
-                               static_cast<std::int64_t>(m),
-                               static_cast<std::int64_t>(n),
-                               static_cast<std::int64_t>(k),
-                               {0},
-                               {0},
-                               static_cast<std::int64_t>(k),
-                               1,
-                               static_cast<std::int64_t>(n),
-                               1};
+        const ProductPlan plan = plan_of(m, k, n);
         PackedMatrices<float> packed;
         pack_missing<float>(plan, b, packed);
         for (const ProductKernel& kernel : kernels_of_unit(simulated, plan.k)) {
@@ -237,16 +236,7 @@ TEST_CASE("float64 sums of any number of columns are dealt to lanes, those that 
     for (double& x : b) x = draw(random);
     b[0] = 0x1p1023;
     a[0] = 4.0;  // element [0, 0] overflows
-    const ProductPlan plan{1,
-                           static_cast<std::int64_t>(m),
-                           static_cast<std::int64_t>(n),
-                           static_cast<std::int64_t>(k),
-                           {0},
-                           {0},
-                           static_cast<std::int64_t>(k),
-                           1,
-                           static_cast<std::int64_t>(n),
-                           1};
+    const ProductPlan plan = plan_of(m, k, n);
     PackedMatrices<double> packed;
     pack_missing<double>(plan, b, packed);
     std::vector<double> c(m * n);
@@ -323,6 +313,7 @@ TEST_CASE("float32 sums are dealt out and combined as a kernel says") {
   using Rest = Dealing::Rest;
   const std::vector<Dealing> dealings = {{Kind::contiguous, 1, 1000, 1},
                                          {Kind::contiguous, 1, 24, 1},
+                                         {Kind::contiguous, 1, 8, 8},
                                          {Kind::contiguous, 1, 8, 4, Rest::one_by_one},
                                          {Kind::contiguous, 1, 8, 4, Rest::together},
                                          {Kind::balanced, 1, 64, 8},

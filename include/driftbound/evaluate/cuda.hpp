@@ -32,8 +32,8 @@ struct CudaOptions {
 /// the shared library, or the program it is linked into; and beside the libraries of an installed program. Everything
 /// but the matrix product is driftbound's own code, for float32 the CPU evaluator's, so that CudaProduct::ordered in
 /// fp32, tf32, bf16 and fp16 gives the bits of cpu_evaluator (docs/arithmetic.md, "On a GPU"). The trace's provenance
-/// names device, driver, toolkit, flags and math mode, and of CudaProduct::by_algorithm the algorithm of each layer. Runs of one evaluator follow each other; the device is held as
-/// long as the evaluator or a copy of it lives.
+/// names device, driver, toolkit, flags and math mode, and of CudaProduct::by_algorithm the algorithm of each layer. Runs
+/// of one evaluator follow each other; the device is held as long as the evaluator or a copy of it lives.
 /// Throws:    NotAvailable saying what is missing (no module, no driver, driver too old, no device, no cuBLAS);
 ///            InvalidArgument (arithmetic; pedantic in a format that has none; a variable of the environment such as
 ///            NVIDIA_TF32_OVERRIDE that changes what vendor products compute); Unsupported where the order is

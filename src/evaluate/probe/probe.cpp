@@ -364,10 +364,14 @@ private:
     std::size_t at = 0;
     for (std::size_t p = 0; p < pairs.size(); ++p) {
       double units = 0.0;
-      for (std::size_t i = 0; i < groups[p].size(); ++i) units += static_cast<double>(results[at++]);
+      bool are_exact = true;
+      for (const auto& group : groups[p]) {
+        units += static_cast<double>(results[at++]);
+        are_exact = are_exact && (group ? std::ssize(*group) : shape().k) <= exact_units_;
+      }
       units /= static_cast<double>(numbers.unit);
-      const auto most = static_cast<double>(shape().k);
-      if (!(units >= 0.0 && units <= 1.5 * most && units == std::floor(units)))
+      const double most = (static_cast<double>(shape().k) - 2.0) * (are_exact ? 1.0 : 1.5);
+      if (!(units >= 0.0 && units <= most && units == std::floor(units)))
         throw Unsupported("probe: a mask leaves " + std::to_string(units) + " of " + std::to_string(shape().k) +
                           " units: the kernel does not absorb a unit in 2^127 (or in the largest power of two of its "
                           "operands), or is no sum of products in one order");
